@@ -1,0 +1,44 @@
+"""chronozarr v0.2: an open Zarr v3 layout for raster time series. Encode, read and validate stores."""
+
+from chronozarr_core.chunks import Compression
+from chronozarr_core.encode import EncodeResult, encode, encode_series
+from chronozarr_core.errors import (
+    ChronozarrError,
+    CorruptStoreError,
+    SelectionError,
+    StoreNotFoundError,
+    UnsupportedStoreError,
+)
+from chronozarr_core.frames import ArraySeries, FrameSeries, Strip
+from chronozarr_core.grid import RasterGrid
+from chronozarr_core.model import Band, Level, Provenance, StoreMetadata, TemporalEncoding
+from chronozarr_core.plan import EncodeOptions
+from chronozarr_core.storage import StorageError
+from chronozarr_core.store import ChronoStore, PixelSeries, StoreSeries, open_store
+
+__all__ = [
+    "ArraySeries",
+    "Band",
+    "ChronoStore",
+    "ChronozarrError",
+    "Compression",
+    "CorruptStoreError",
+    "EncodeOptions",
+    "EncodeResult",
+    "FrameSeries",
+    "Level",
+    "PixelSeries",
+    "Provenance",
+    "RasterGrid",
+    "SelectionError",
+    "StorageError",
+    "StoreMetadata",
+    "StoreNotFoundError",
+    "StoreSeries",
+    "Strip",
+    "TemporalEncoding",
+    "UnsupportedStoreError",
+    "encode",
+    "encode_series",
+    "open_store",
+]

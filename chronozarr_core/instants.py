@@ -1,0 +1,90 @@
+"""Instants: int64 milliseconds since the Unix epoch, and their ISO-8601 renderings (§2.2)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from chronozarr_core.errors import ChronozarrError
+
+UNITS = "milliseconds since 1970-01-01T00:00:00"
+CALENDAR = "proleptic_gregorian"
+
+Instants = NDArray[np.datetime64]
+"""One-dimensional array of ``datetime64[ms]``, UTC."""
+
+
+def parse_instant(text: str) -> np.datetime64:
+    """Read one ISO-8601 date or date and time as an instant in UTC.
+
+    A date is its first moment, ``YYYY-MM`` the first moment of the month, a time without an offset is UTC.
+
+    Raises
+    ------
+    ChronozarrError
+        The text is no ISO-8601 date, or is finer than a millisecond.
+    """
+    cleaned = text.strip()
+    if len(cleaned) == len("YYYY-MM") and cleaned[4] == "-" and cleaned[5] != "W":
+        cleaned += "-01"
+    try:
+        moment = datetime.fromisoformat(cleaned)
+    except ValueError:
+        raise ChronozarrError(
+            f"{text!r} is not a date: expected ISO 8601, for example 2024-03-01 or 2024-03-01T10:30:00Z"
+        ) from None
+    if moment.microsecond % 1000:
+        raise ChronozarrError(f"{text!r} is finer than a millisecond, which a store cannot hold: round it")
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+    return np.datetime64(moment, "ms")
+
+
+def format_instant(instant: np.datetime64) -> str:
+    """ISO-8601 rendering of an instant, as ``chronozarr.times`` holds it: ``2024-01-01T00:00:00Z``."""
+    text = str(np.datetime_as_string(instant.astype("datetime64[ms]")))
+    return text.removesuffix(".000") + "Z"
+
+
+def as_instants(times: ArrayLike) -> Instants:
+    """Times as ``datetime64[ms]``: ISO strings, ``datetime64`` of any unit, ``datetime`` objects.
+
+    Raises
+    ------
+    ChronozarrError
+        A time is no date, is missing, or is finer than a millisecond.
+    """
+    values = np.atleast_1d(np.asarray(times))
+    if values.dtype.kind in "US" or values.dtype == object:
+        return np.array([_instant(value) for value in values.ravel()], "datetime64[ms]")
+    if values.dtype.kind != "M":
+        raise ChronozarrError(f"times have dtype {values.dtype}: expected ISO-8601 strings or datetime64 values")
+    instants = values.astype("datetime64[ms]")
+    if np.isnat(instants).any():
+        raise ChronozarrError("times hold NaT: give every timestep a date")
+    if (instants.astype(values.dtype) != values).any():
+        raise ChronozarrError("times are finer than a millisecond, which a store cannot hold: round them")
+    return instants
+
+
+def _instant(value: object) -> np.datetime64:
+    if isinstance(value, bytes):
+        value = value.decode()
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, np.datetime64):
+        return np.datetime64(as_instants(np.array([value]))[0])
+    return parse_instant(str(value))
+
+
+def check_increasing(instants: Instants) -> None:
+    """Raise unless the instants are strictly increasing (§2.2)."""
+    steps = np.flatnonzero(np.diff(instants.astype("int64")) <= 0)
+    if steps.size:
+        at = int(steps[0])
+        raise ChronozarrError(
+            f"times must be strictly increasing: timestep {at + 1} ({format_instant(instants[at + 1])}) "
+            f"is not after timestep {at} ({format_instant(instants[at])}); sort them and remove duplicates"
+        )

@@ -1,0 +1,174 @@
+"""What this project asks of GDAL, whichever binding answers: headers, rows, warped views, GeoTIFFs, COG copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chronozarr_core.errors import ChronozarrError
+from chronozarr_core.grid import RasterGrid, Transform
+
+RESAMPLING = ("nearest", "bilinear", "cubic", "average", "mode", "min", "max", "med")
+
+
+class RasterError(ChronozarrError):
+    """GDAL cannot open, read or write a raster; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class BandHeader:
+    """One band as the file declares it.
+
+    Attributes
+    ----------
+    dtype : numpy name of the stored type, for example ``uint16``
+    nodata : the declared value, NaN and infinities included; None where none is declared
+    scale, offset, unit : 1, 0 and "" where none is declared
+    description : "" where none is declared
+    color : GDAL's colour interpretation in lower case: ``gray``, ``red``, ``alpha``, ``palette``, ``undefined`` ...
+    """
+
+    dtype: str
+    nodata: int | float | None = None
+    scale: float = 1.0
+    offset: float = 0.0
+    unit: str = ""
+    description: str = ""
+    color: str = "undefined"
+
+
+@dataclass(frozen=True)
+class RasterHeader:
+    """What a raster says of itself before any pixel is read.
+
+    Attributes
+    ----------
+    uri : as given to GDAL
+    driver : GDAL's short name, for example ``GTiff``
+    bands : every band, the alpha band included
+    transform : affine order, pixel corners; None where the raster has no geotransform (GDAL's identity default)
+    crs_wkt : WKT of the CRS, None where there is none
+    mask : True where a mask of the whole dataset exists that is neither nodata nor an alpha band
+    tags : the dataset's own metadata items (``TIFFTAG_DATETIME``, ``AREA_OR_POINT`` ...)
+    block_height : rows of one block
+    """
+
+    uri: str
+    driver: str
+    width: int
+    height: int
+    bands: tuple[BandHeader, ...]
+    transform: Transform | None
+    crs_wkt: str | None
+    mask: bool = False
+    block_height: int = 1
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def alpha(self) -> int | None:
+        """Index of the alpha band, from 0; None where there is none."""
+        return next((i for i, band in enumerate(self.bands) if band.color == "alpha"), None)
+
+
+@dataclass(frozen=True)
+class Warp:
+    """A raster seen on another grid.
+
+    Attributes
+    ----------
+    grid : the target
+    resampling : one of :data:`RESAMPLING`
+    source_crs : CRS (code or WKT) of a raster that declares none; None leaves the declared one
+    source_transform : geotransform of a raster that declares none; None leaves the declared one
+    nodata : the value that stands for "no source here" and, read from the source, for missing; None adds an alpha
+        band instead, after the others, that is 255 where there is a valid source pixel
+    """
+
+    grid: RasterGrid
+    resampling: str
+    source_crs: str | None = None
+    source_transform: Transform | None = None
+    nodata: int | float | None = None
+
+
+class Raster(Protocol):
+    """An open raster (or warped view of one). Not for two threads at once; any thread, one after the other."""
+
+    @property
+    def header(self) -> RasterHeader: ...
+
+    def read(self, rows: slice, cols: slice) -> NDArray[Any]:
+        """All bands of a window, shape (band, rows, cols), in the file's dtype, nothing scaled.
+
+        Raises
+        ------
+        RasterError
+            The pixels cannot be read (a truncated file, a failed download).
+        """
+        ...
+
+    def read_mask(self, rows: slice, cols: slice) -> NDArray[np.uint8]:
+        """The dataset mask of a window, shape (rows, cols): nonzero is valid."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class GeoTiffWriter(Protocol):
+    """A GeoTIFF being written, from top to bottom."""
+
+    def write(self, row: int, data: NDArray[Any], mask: NDArray[np.uint8] | None) -> None:
+        """Write full-width rows from ``row`` on: data (band, rows, x), mask (rows, x) with 1 or nonzero valid."""
+        ...
+
+
+class RasterBackend(Protocol):
+    """One binding of GDAL."""
+
+    @property
+    def name(self) -> str:
+        """``rasterio`` or ``osgeo``."""
+        ...
+
+    @property
+    def gdal_version(self) -> tuple[int, int, int]: ...
+
+    def header(self, uri: str) -> RasterHeader:
+        """Open, describe, close. A container with exactly one subdataset is that subdataset.
+
+        Raises
+        ------
+        RasterError
+            GDAL cannot open it, or it holds no raster, or several subdatasets (the message lists them).
+        """
+        ...
+
+    def open(self, uri: str, warp: Warp | None = None) -> Raster:
+        """Open for reading, seen through ``warp`` where one is given."""
+        ...
+
+    def suggest_grid(self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None) -> RasterGrid:
+        """The grid that GDAL suggests for the raster in ``crs`` (same pixel count along the diagonal)."""
+        ...
+
+    def create_geotiff(
+        self, path: Path, width: int, height: int, bands: int, dtype: str, *, mask: bool, block_size: int
+    ) -> AbstractContextManager[GeoTiffWriter]:
+        """A new uncompressed tiled GeoTIFF without georeferencing, with an internal mask where ``mask``."""
+        ...
+
+    def copy_cog(self, source: Path, target: Path, options: Mapping[str, str]) -> None:
+        """Copy a raster (a VRT) to a COG through GDAL's COG driver with its creation options.
+
+        Raises
+        ------
+        RasterError
+            GDAL cannot write the file; nothing of it stays behind.
+        """
+        ...
