@@ -82,14 +82,21 @@ class PartialStore:
 
     def record_group(self, result: GroupResult) -> None:
         """From here on the group is a restart point."""
-        document = {"sums": result.sums.tolist(), "objects": result.objects, "nbytes": result.nbytes}
+        sums = result.sums.astype(str).tolist()  # text, since a sum may be infinite and JSON has no such number
+        document = {
+            "sums": sums,
+            "dtype": result.sums.dtype.name,
+            "objects": result.objects,
+            "nbytes": result.nbytes,
+        }
         self._record(f"{JOURNAL}/group-{result.anchor}.json", document)
 
     def finished_group(self, anchor: int) -> GroupResult | None:
         document = read_json(self.storage, f"{JOURNAL}/group-{anchor}.json")
         if document is None:
             return None
-        return GroupResult(anchor, np.array(document["sums"]), document["objects"], document["nbytes"])
+        sums = np.array(document["sums"]).astype(document["dtype"])
+        return GroupResult(anchor, sums, document["objects"], document["nbytes"])
 
     def _record(self, key: str, document: dict[str, Any]) -> None:
         """Write by rename: a journal entry is there whole or not at all."""
