@@ -19,6 +19,8 @@ CODECS = ("zstd", "gzip", "blosc", *(f"blosc-{c}-{s}" for c in BLOSC_CNAMES for 
 DEFAULT_LEVELS = {"zstd": 5, "gzip": 6, "blosc": 1}
 LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "blosc": (0, 9)}
 
+_UNTOUCHED = 0xA5
+
 
 @dataclass(frozen=True)
 class Compression:
@@ -128,8 +130,14 @@ class ChunkFormat:
         flat = chunk.reshape(-1).view(bits)
         return bool(flat[0] == fill and (flat == fill).all())
 
-    def decode(self, encoded: bytes | None, key: str) -> NDArray[Any]:
-        """The chunk that an object holds, read-only; all fill where there is no object.
+    def empty(self) -> NDArray[Any]:
+        """A buffer for one decoded chunk."""
+        return np.empty(self.shape, self._stored)  # type: ignore[attr-defined]
+
+    def decode(self, encoded: bytes | None, key: str, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """The chunk that an object holds; all fill where there is no object.
+
+        ``out``, a buffer from :meth:`empty`, is decoded into and returned, which saves an allocation of a whole chunk.
 
         Raises
         ------
@@ -138,14 +146,18 @@ class ChunkFormat:
         """
         if encoded is None:
             return np.broadcast_to(np.array(self.fill_value, self.dtype), self.shape)
+        chunk = self.empty() if out is None else out
+        last = chunk.reshape(-1)[-1:].view(np.uint8)
+        last[:] = _UNTOUCHED
         try:
-            decoded = self._codec.decode(encoded)  # type: ignore[attr-defined]
+            self._codec.decode(encoded, chunk)  # type: ignore[attr-defined]
+            # Codecs fill a buffer that is too large in part, and say nothing: look again where the end is untouched.
+            short = (last == _UNTOUCHED).all() and len(memoryview(self._codec.decode(encoded))) != self.nbytes  # type: ignore[attr-defined]
         except (RuntimeError, ValueError, OSError, EOFError) as error:
             raise CorruptStoreError(f"{key}: the chunk does not decode as {self.compression.name}: {error}") from None
-        flat = np.frombuffer(decoded, np.uint8)
-        if flat.size != self.nbytes:
-            raise CorruptStoreError(f"{key}: the chunk holds {flat.size} bytes, expected {self.nbytes}")
-        return flat.view(self._stored).reshape(self.shape)  # type: ignore[attr-defined]
+        if short:
+            raise CorruptStoreError(f"{key}: the chunk holds fewer than the {self.nbytes} bytes of {self.shape}")
+        return chunk
 
 
 def codecs_json(dtype: np.dtype[Any], compression: Compression) -> list[dict[str, Any]]:

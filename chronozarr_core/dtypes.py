@@ -22,7 +22,7 @@ def check_dtype(dtype: Any) -> np.dtype[Any]:
     ChronozarrError
         It is none of uint8, uint16, int16 and float32.
     """
-    checked = np.dtype(dtype)
+    checked: np.dtype[Any] = np.dtype(dtype)
     if checked.name not in DTYPES:
         raise ChronozarrError(f"data type {checked.name} cannot be stored: expected one of {', '.join(DTYPES)}")
     return checked.newbyteorder("=")

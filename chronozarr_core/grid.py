@@ -49,12 +49,12 @@ class RasterGrid:
     @property
     def x(self) -> NDArray[np.float64]:
         """Projected x of pixel centres, increasing, shape (width,)."""
-        return self.transform[2] + (np.arange(self.width) + 0.5) * self.transform[0]
+        return self.transform[2] + (np.arange(self.width, dtype=np.float64) + 0.5) * self.transform[0]
 
     @property
     def y(self) -> NDArray[np.float64]:
         """Projected y of pixel centres, decreasing, shape (height,)."""
-        return self.transform[5] + (np.arange(self.height) + 0.5) * self.transform[4]
+        return self.transform[5] + (np.arange(self.height, dtype=np.float64) + 0.5) * self.transform[4]
 
     @property
     def bbox(self) -> tuple[float, float, float, float]:

@@ -62,7 +62,7 @@ def _block_sum(plane: NDArray[Any]) -> NDArray[Any]:
     wide = _SUM_DTYPE[plane.dtype.name]
     with np.errstate(invalid="ignore"):
         rows = np.add(plane[0::2], plane[1::2], dtype=wide)
-        return np.add(rows[:, 0::2], rows[:, 1::2])
+        return np.asarray(np.add(rows[:, 0::2], rows[:, 1::2]))
 
 
 def _divide(total: NDArray[Any], count: int, out: NDArray[Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,7 @@ class ChronoStore:
         self.times: Instants = as_instants(list(self.metadata.times))
         self._arrays: dict[str, ChunkFormat] = {}
         self._anchors = _ChunkCache(ANCHOR_CACHE_BYTES)
+        self._local = local()
 
     @property
     def location(self) -> str:
@@ -254,25 +255,31 @@ class ChronoStore:
             "y": grid.y,
             "x": grid.x,
         }
-        for name, plane in (("mask", self.read_mask), ("coverage", self.read_coverage)):
-            planes = [plane(t, lod) for t in chosen]
+        for name, read_plane in (("mask", self.read_mask), ("coverage", self.read_coverage)):
+            planes = [read_plane(t, lod) for t in chosen]
             if planes and planes[0] is not None:
                 coords[name] = (("time", "y", "x"), np.stack([p for p in planes if p is not None]))
-        attributes = {"crs": self.crs, "transform": list(grid.transform)}
+        attributes: Json = {"crs": self.crs, "transform": list(grid.transform)}
         if self.nodata is not None and not physical:
             attributes["nodata"] = self.nodata
         return xr.DataArray(data, coords, ("time", "band", "y", "x"), self.metadata.variable, attributes)
 
     def _levels_from_groups(self) -> Iterator[Level]:
-        for dataset in self.attributes["multiscales"][0]["datasets"]:
-            path = dataset["path"]
+        try:
+            paths = [str(dataset["path"]) for dataset in self.attributes["multiscales"][0]["datasets"]]
+        except (KeyError, IndexError, TypeError):
+            raise CorruptStoreError(f"{self.location} lists its levels neither in chronozarr nor multiscales") from None
+        for path in paths:
             attributes = self.array_document(path).get("attributes", {})
             shape, chunks = read_array(self._array_json(path), path)
             size = chunks.shape[-1]
-            transform = tuple(attributes["transform"])
-            grid = -(-shape[2] // size), -(-shape[3] // size)
-            resolution = attributes.get("resolution", abs(transform[0]))
-            yield Level(path, resolution, transform, (shape[0], shape[1], shape[2], shape[3]), grid)  # type: ignore[arg-type]
+            yield Level.from_json({
+                "path": path,
+                "resolution": attributes.get("resolution"),
+                "transform": attributes.get("transform", ()),
+                "shape": shape,
+                "grid": [-(-length // size) for length in shape[2:]],
+            })
 
     def _array_json(self, level: str) -> Json:
         return self.array_document(f"{level}/{self.metadata.variable}")
@@ -317,10 +324,18 @@ class ChronoStore:
         key = data_key(self.levels[lod].path, self.metadata.variable, t, piece.row, piece.col)
         cached = self._anchors.get(key)
         if cached is None:
-            cached = chunks.decode(self._storage.get(key), f"{self.location}/{key}")
+            scratch = None if keep else self._scratch(chunks)
+            cached = chunks.decode(self._storage.get(key), f"{self.location}/{key}", scratch)
             if keep:
                 self._anchors.put(key, cached)
         return cached
+
+    def _scratch(self, chunks: ChunkFormat) -> NDArray[Any]:
+        """This thread's buffer for a chunk that is copied out at once."""
+        buffer: NDArray[Any] | None = getattr(self._local, "buffer", None)
+        if buffer is None:
+            buffer = self._local.buffer = chunks.empty()
+        return buffer
 
     def _read_plane(
         self, name: str | None, t: int, lod: int, rows: slice, cols: slice

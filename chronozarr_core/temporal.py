@@ -51,14 +51,16 @@ def residual(
     -------
     ndarray, same dtype and shape: (source - anchor) mod 2**bits; never clipped.
     """
-    return np.subtract(source, anchor, out=out)
+    difference: NDArray[Any] = np.subtract(source, anchor, out=out)
+    return difference
 
 
 def reconstruct(
     stored: NDArray[Any], anchor: NDArray[Any], out: NDArray[Any] | None = None
 ) -> NDArray[Any]:
     """The timestep whose residual to ``anchor`` is ``stored``: (anchor + stored) mod 2**bits, never clamped (§4.2)."""
-    return np.add(anchor, stored, out=out)
+    true: NDArray[Any] = np.add(anchor, stored, out=out)
+    return true
 
 
 def absolute_difference_sum(source: NDArray[Any], anchor: NDArray[Any]) -> int | float:

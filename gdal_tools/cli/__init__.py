@@ -1,0 +1,5 @@
+"""The ``chronozarr`` command."""
+
+from gdal_tools.cli.main import main
+
+__all__ = ["main"]
