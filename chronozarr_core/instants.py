@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 
 import numpy as np
@@ -11,6 +12,9 @@ from chronozarr_core.errors import ChronozarrError
 
 UNITS = "milliseconds since 1970-01-01T00:00:00"
 CALENDAR = "proleptic_gregorian"
+
+_FRACTION = re.compile(r"[.,](\d+)")
+_YEARS = np.array(["0001-01-01T00:00:00.000", "9999-12-31T23:59:59.999"], "datetime64[ms]")
 
 Instants = NDArray[np.datetime64]
 """One-dimensional array of ``datetime64[ms]``, UTC."""
@@ -30,16 +34,19 @@ def parse_instant(text: str) -> np.datetime64:
     if len(cleaned) == len("YYYY-MM") and cleaned[4] == "-" and cleaned[5] != "W":
         cleaned += "-01"
     try:
-        moment = datetime.fromisoformat(cleaned)
-    except ValueError:
+        moment = _in_utc(datetime.fromisoformat(cleaned))
+    except (ValueError, OverflowError):
         raise ChronozarrError(
             f"{text!r} is not a date: expected ISO 8601, for example 2024-03-01 or 2024-03-01T10:30:00Z"
         ) from None
-    if moment.microsecond % 1000:
+    fraction = _FRACTION.search(cleaned)  # fromisoformat drops digits after the sixth without a word
+    if moment.microsecond % 1000 or (fraction and fraction[1][3:].strip("0")):
         raise ChronozarrError(f"{text!r} is finer than a millisecond, which a store cannot hold: round it")
-    if moment.tzinfo is not None:
-        moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
     return np.datetime64(moment, "ms")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
 
 
 def format_instant(instant: np.datetime64) -> str:
@@ -54,7 +61,7 @@ def as_instants(times: ArrayLike) -> Instants:
     Raises
     ------
     ChronozarrError
-        A time is no date, is missing, or is finer than a millisecond.
+        A time is no date, is missing, is finer than a millisecond, or has no ISO-8601 form of four-digit years.
     """
     values = np.atleast_1d(np.asarray(times))
     if values.dtype.kind in "US" or values.dtype == object:
@@ -66,6 +73,8 @@ def as_instants(times: ArrayLike) -> Instants:
         raise ChronozarrError("times hold NaT: give every timestep a date")
     if (instants.astype(values.dtype) != values).any():
         raise ChronozarrError("times are finer than a millisecond, which a store cannot hold: round them")
+    if (instants < _YEARS[0]).any() or (instants > _YEARS[1]).any():
+        raise ChronozarrError("times lie outside the years 1 to 9999, which ISO-8601 dates of a store can name")
     return instants
 
 
