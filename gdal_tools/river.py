@@ -1,12 +1,14 @@
-"""A drawn river whose bends migrate month by month: the demo's scene, in pure numpy and the same on every machine.
+"""A drawn river whose bends migrate month by month: the demo's scene, in pure numpy and the same every time.
 
 Lengths are in units of which the whole scene has ``EXTENT``; a picture of that many pixels has one pixel a unit.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from numpy.typing import NDArray
 Plane = NDArray[np.float32]
 Line = NDArray[np.float64]
 """Points of a centreline in flow direction, shape (point, 2), as row and column in units."""
+Scene = dict[str, NDArray[Any]]
+"""Planes of one month by name; see :func:`draw_river`."""
 
 MONTHS = 24
 EXTENT = (600.0, 700.0)
@@ -66,7 +70,7 @@ class Oxbow:
     month: int
 
 
-def draw_river(month: int, shape: tuple[int, int]) -> dict[str, NDArray[np.uint16] | NDArray[np.bool_]]:
+def draw_river(month: int, shape: tuple[int, int]) -> Scene:
     """The scene of one month, 0 to 23.
 
     Returns
@@ -82,21 +86,26 @@ def draw_river(month: int, shape: tuple[int, int]) -> dict[str, NDArray[np.uint1
 
 def _reflectance(month: int, shape: tuple[int, int]) -> Plane:
     """Reflectance by band, shape (band, y, x): land, then lakes, then the river, then sensor noise."""
-    season = np.sin(2 * np.pi * month / 12)
-    scene = _land(month, shape) * np.array([1, 1 + 0.03 * season, 1, 1 + 0.06 * season], np.float32)[:, None, None]
+    season = _season(month)
+    growth = np.array([1, 1 + 0.03 * season, 1, 1 + 0.06 * season], np.float32)
+    scene = _land(month, shape) * growth[:, None, None]
     for oxbow in oxbows(month):
         scene = _blend(scene, LAKE, _lake_cover(oxbow, month, shape))
-    silt = 1 + 0.06 * _noise(shape, 18, seed=31) + 0.06 * season
-    scene = _blend(scene, WATER, _cover(centreline(month), shape, _half_width(month)), silt)
+    silt = 1 + 0.06 * (_noise(shape, 18, seed=31) + season)
+    scene = _blend(
+        scene, WATER, _cover(centreline(month), shape, HALF_WIDTH + 1.5 * season), np.asarray(silt, np.float32)
+    )
     return scene + _sensor_noise(month, shape)
 
 
-def _half_width(month: int) -> float:
-    """High water in the rains, low water half a year later."""
-    return float(HALF_WIDTH + 1.5 * np.sin(2 * np.pi * month / 12))
+def _season(month: int) -> float:
+    """1 in the rains, when the water is high and the leaves are fresh; -1 half a year later."""
+    return math.sin(2 * math.pi * month / 12)
 
 
-def _blend(scene: Plane, color: tuple[float, ...], share: Plane, shade: Plane | float = 1.0) -> Plane:
+def _blend(
+    scene: Plane, color: tuple[float, ...], share: Plane, shade: NDArray[np.floating[Any]] | float = 1.0
+) -> Plane:
     colored = np.array(color, np.float32)[:, None, None] * np.asarray(shade, np.float32)
     return np.asarray(scene + share * (colored - scene), np.float32)
 
@@ -283,13 +292,14 @@ def _cover(line: Line, shape: tuple[int, int], half_width: float | NDArray[np.fl
     """Share of each pixel within ``half_width`` (one, or one for each point) of a line; edges are one unit soft."""
     inside = np.full(shape, -1.0, np.float32)
     dense = _resample(line, 2.5)
-    widths = np.interp(np.linspace(0, 1, len(dense)), np.linspace(0, 1, len(line)), np.broadcast_to(half_width, len(line)))
+    along = np.linspace(0, 1, len(line))
+    widths = np.interp(np.linspace(0, 1, len(dense)), along, np.broadcast_to(half_width, len(line)))
     rows, cols = _coordinates(shape)
     for (row, col), width in zip(dense, widths, strict=True):
         window = _window(row, col, width + 1, shape)
         distance = np.hypot(rows[window[0]] - np.float32(row), cols[:, window[1]] - np.float32(col))
         np.maximum(inside[window], np.float32(width) - distance, out=inside[window])
-    return np.clip(inside + 0.5, 0, 1)
+    return np.asarray(np.clip(inside + 0.5, 0, 1), np.float32)
 
 
 def _window(row: float, col: float, reach: float, shape: tuple[int, int]) -> tuple[slice, slice]:
