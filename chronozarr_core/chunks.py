@@ -149,6 +149,9 @@ class ChunkFormat:
         chunk = self.empty() if out is None else out
         last = chunk.reshape(-1)[-1:].view(np.uint8)
         last[:] = _UNTOUCHED
+        if self.compression.name == "blosc" and int.from_bytes(encoded[12:16], "little") != len(encoded):
+            # Blosc believes its header, and would read past the end of a torn chunk.
+            raise CorruptStoreError(f"{key}: the chunk has {len(encoded)} bytes, and not those its blosc header says")
         try:
             self._codec.decode(encoded, chunk)  # type: ignore[attr-defined]
             # Codecs fill a buffer that is too large in part, and say nothing: look again where the end is untouched.
