@@ -20,7 +20,7 @@ from chronozarr_core.errors import CorruptStoreError, SelectionError, StoreNotFo
 from chronozarr_core.frames import Strip
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.instants import Instants, as_instants
-from chronozarr_core.layout import ROOT, data_key, node_key, plane_key, read_array
+from chronozarr_core.layout import PLANE_DTYPE, ROOT, data_key, node_key, plane_key, read_array
 from chronozarr_core.model import Band, Json, Level, Provenance, StoreMetadata
 from chronozarr_core.plan import default_workers
 from chronozarr_core.storage import LocalStorage, Storage, read_json
@@ -292,11 +292,22 @@ class ChronoStore:
                 f"{self.location}: {chunks.key} has data type {chunks.dtype} and chunks {chunks.shape}: expected one of "
                 f"{', '.join(DTYPES)} and (1, {len(self.bands)}, cs, cs) (§2.1)"
             )
+        if lod:
+            self._check_chunks(chunks, self._data(0).shape, self.dtype)
         return chunks
 
     def _plane(self, lod: int, name: str) -> ChunkFormat:
         level = self.levels[lod]
-        return self._chunks(f"{level.path}/{name}", (level.shape[0], *level.shape[2:]))
+        chunks = self._chunks(f"{level.path}/{name}", (level.shape[0], *level.shape[2:]))
+        self._check_chunks(chunks, (1, self.chunk_size, self.chunk_size), PLANE_DTYPE)
+        return chunks
+
+    def _check_chunks(self, chunks: ChunkFormat, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+        if chunks.shape != tuple(shape) or chunks.dtype != dtype:
+            raise CorruptStoreError(
+                f"{self.location}: {chunks.key} has data type {chunks.dtype} and chunks {chunks.shape}: expected "
+                f"{dtype} and {tuple(shape)} as level 0 has them (§2.1, §2.4)"
+            )
 
     def _chunks(self, path: str, expected: Sequence[int]) -> ChunkFormat:
         if path not in self._arrays:
