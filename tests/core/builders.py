@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,24 @@ def write_store(out: Path, data: NDArray[Any], *, options: dict[str, Any] | None
 def files(folder: Path) -> dict[str, bytes]:
     """Every file below ``folder``, by key."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edit_json(file: Path, change: Callable[[Any], object]) -> None:
+    """Rewrite a JSON file after ``change`` has altered its document in place."""
+    document = json.loads(file.read_bytes())
+    change(document)
+    file.write_text(json.dumps(document))
+
+
+def edit_block(store: Path, change: Callable[[Any], object]) -> None:
+    """Alter the ``chronozarr`` block of a store."""
+    edit_json(store / "zarr.json", lambda root: change(root["attributes"]["chronozarr"]))
+
+
+def edit_array(store: Path, path: str, change: Callable[[Any], object]) -> None:
+    """Alter an array's document, and drop the consolidated copy of all documents."""
+    edit_json(store / path / "zarr.json", change)
+    edit_json(store / "zarr.json", lambda root: root.pop("consolidated_metadata", None))
 
 
 def same_bits(left: NDArray[Any], right: NDArray[Any]) -> bool:
