@@ -45,9 +45,9 @@ class Compression:
         name, *variant = codec.split("-")
         low, high = LEVELS[name]
         chosen = DEFAULT_LEVELS[name] if level is None else level
-        if not low <= chosen <= high:
-            raise ChronozarrError(f"{name} level {chosen} is out of range: expected {low} to {high}")
-        return cls(name, chosen, *variant)
+        if int(chosen) != chosen or not low <= chosen <= high:
+            raise ChronozarrError(f"{name} level {chosen} is out of range: expected an integer from {low} to {high}")
+        return cls(name, int(chosen), *variant)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], where: str) -> Compression:

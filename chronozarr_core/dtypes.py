@@ -44,11 +44,15 @@ def check_nodata(nodata: Nodata, dtype: Any) -> Nodata:
     if nodata is None:
         return None
     dtype = np.dtype(dtype)
-    number = float(nodata)
+    try:
+        number = float(nodata)
+    except (TypeError, ValueError):
+        raise ChronozarrError(f"nodata {nodata!r} is not a number: expected one, or None where there is none") from None
     if not np.isfinite(number):
         raise ChronozarrError(f"nodata {nodata} cannot be stored: expected a finite number; mark such gaps with a mask")
     if dtype.kind == "f":
-        stored = np.float32(number)
+        with np.errstate(over="ignore"):
+            stored = np.float32(number)
         if not np.isfinite(stored) or float(stored) != number:
             raise ChronozarrError(f"nodata {nodata} is not a {dtype.name} value: the nearest is {float(stored)!r}")
         return number

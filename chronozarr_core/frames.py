@@ -117,6 +117,8 @@ class ArraySeries:
         self._check_shapes()
 
     def _check_shapes(self) -> None:
+        if not len(self.times):
+            raise ChronozarrError("the data hold none: a store needs at least one timestep")
         frame = (self.grid.height, self.grid.width)
         expected = (len(self.times), len(self.bands), *frame)
         if tuple(self._data.shape) != expected:
@@ -175,7 +177,15 @@ def as_bands(bands: Sequence[str | Band | Mapping[str, Any]]) -> tuple[Band, ...
             raise ChronozarrError(f"band name {name!r} is empty or not text: name every band")
         if names.count(name) > 1:
             raise ChronozarrError(f"band name {name!r} is given {names.count(name)} times: names must be unique (§3.6)")
+    for band in made:
+        _check_number(band, "scale", band.scale)
+        _check_number(band, "offset", band.offset)
     return made
+
+
+def _check_number(band: Band, member: str, value: object) -> None:
+    if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise ChronozarrError(f"band {band.name!r} has {member} {value!r}: expected a finite number (§3.6)")
 
 
 def as_series(

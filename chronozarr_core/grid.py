@@ -34,6 +34,8 @@ class RasterGrid:
         object.__setattr__(self, "crs", normalize_crs(self.crs))
         object.__setattr__(self, "transform", tuple(float(value) for value in self.transform))
         a, b, _, d, e, _ = self.transform
+        if not np.isfinite(self.transform).all():
+            raise ChronozarrError(f"the grid's transform {list(self.transform)} is not finite: give six finite numbers")
         if b or d:
             raise ChronozarrError(f"the grid is rotated (transform {list(self.transform)}): a store needs b = d = 0")
         if a <= 0 or e >= 0:

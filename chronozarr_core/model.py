@@ -165,8 +165,11 @@ class Provenance:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Provenance:
         where = "chronozarr.provenance"
+        sources = _member(document, "sources", where)
+        if not isinstance(sources, list | tuple):
+            raise CorruptStoreError(f"sources of {where} is {sources!r}: expected a list (§3.8)")
         return cls(
-            sources=tuple(_member(document, "sources", where)),
+            sources=tuple(sources),
             composite=_member(document, "composite", where),
             gap_fill=_member(document, "gap_fill", where),
             notes=document.get("notes"),

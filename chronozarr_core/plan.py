@@ -69,10 +69,14 @@ class EncodeOptions:
             ("n_lods", self.n_lods, 1),
             ("workers", self.workers, 1),
         ):
-            if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
+            if value is not None and not (_is_integer(value) and value >= least):
                 raise ChronozarrError(f"{name} is {value}: expected an integer of at least {least}")
         if self.chunk_size % 2:
             raise ChronozarrError(f"chunk_size is {self.chunk_size}: expected an even number, 256 or 512 (§2.1)")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
