@@ -12,11 +12,13 @@ import numpy as np
 
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.groups import GroupResult
+from chronozarr_core.layout import ROOT
 from chronozarr_core.locking import FileLock
 from chronozarr_core.model import Json, TemporalEncoding
 from chronozarr_core.storage import LocalStorage, StorageError, read_json, to_json_bytes
 
 JOURNAL = ".encode"
+LOCK = "lock"
 PLAN_KEY = f"{JOURNAL}/plan.json"
 
 
@@ -37,7 +39,7 @@ class PartialStore:
         self.out = out
         self.path = out.with_name(out.name + ".partial")
         self.storage = LocalStorage(self.path)
-        self._lock = FileLock(self.path / JOURNAL / "lock")
+        self._lock = FileLock(self.path / JOURNAL / LOCK)
 
     def start(self, fingerprint: Json, resume: bool) -> TemporalEncoding | None:
         """Make the folder, or take up an interrupted one; return the encoding that the interrupted run chose, if any.
@@ -52,6 +54,8 @@ class PartialStore:
             raise ChronozarrError(
                 f"{self.path} is left from an interrupted run: continue it with --resume, or remove the folder"
             )
+        if not self._is_ours():
+            raise ChronozarrError(f"{self.path} is not what an interrupted run leaves: move it elsewhere, or remove it")
         try:
             (self.path / JOURNAL).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -64,9 +68,16 @@ class PartialStore:
             self.leave()
             raise
 
+    def _is_ours(self) -> bool:
+        """Whether there is nothing, or what a run leaves that was killed at whatever moment."""
+        if not self.path.is_dir() or (self.path / JOURNAL).is_dir() or (self.path / ROOT).is_file():
+            return True
+        return not any(self.path.iterdir())
+
     def _agreed_temporal(self, fingerprint: Json) -> TemporalEncoding | None:
         recorded = read_json(self.storage, PLAN_KEY)
         if recorded is None:
+            self._clear()
             return None
         plain = json.loads(to_json_bytes(fingerprint))
         if recorded["fingerprint"] != plain:
@@ -76,6 +87,16 @@ class PartialStore:
                 "or remove the folder and start again"
             )
         return TemporalEncoding.from_json(recorded["temporal"])
+
+    def _clear(self) -> None:
+        """Remove all but the lock: without a plan, nothing says of what data and options the rest is."""
+        for path in (*self.path.iterdir(), *(self.path / JOURNAL).iterdir()):
+            if path.name in (LOCK, JOURNAL):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def record_plan(self, fingerprint: Json, temporal: TemporalEncoding) -> None:
         self._record(PLAN_KEY, {"fingerprint": fingerprint, "temporal": temporal.to_json()})
