@@ -154,7 +154,7 @@ class ArraySeries:
 
 def _as_mask(plane: NDArray[Any], t: int) -> NDArray[np.uint8]:
     values = plane.astype(np.uint8)
-    if (values != plane).any() or values.max(initial=0) > 1:
+    if (values != plane).any() or (values > 1).any():
         raise ChronozarrError(f"mask of timestep {t} holds values other than 0 and 1: give validity as bool (§2.4)")
     return values
 
@@ -169,7 +169,7 @@ def _as_coverage(plane: NDArray[Any], t: int) -> NDArray[np.uint8]:
 def as_bands(bands: Sequence[str | Band | Mapping[str, Any]]) -> tuple[Band, ...]:
     """Bands given as names, band objects (§3.6) or :class:`Band`; names must be unique and not empty."""
     made = tuple(band if isinstance(band, Band) else Band.from_json(band) for band in bands)
-    names = [band.name for band in made]
+    names: list[object] = [band.name for band in made]
     if not names:
         raise ChronozarrError("a store needs at least one band")
     for name in names:
