@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyproj
@@ -14,15 +14,13 @@ from tests.core.builders import CRS, TRANSFORM, drifting, files, grid_of, months
 
 xr = pytest.importorskip("xarray")
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 SHAPE = (4, 2, 21, 17)
 DATA = drifting(SHAPE, "uint16")
 OPTIONS: dict[str, Any] = {"chunk_size": 8, "workers": 2}
 
 
-def array(**changes: Any) -> xr.DataArray:
+def array(**changes: Any) -> Any:
+    """An in-memory series with every coordinate that names what a store needs."""
     grid = grid_of(SHAPE)
     coords = {"time": months(4).astype("datetime64[ns]"), "band": ["red", "nir"], "y": grid.y, "x": grid.x}
     wkt = pyproj.CRS.from_user_input(CRS).to_wkt()
@@ -95,7 +93,7 @@ REFUSALS = {
     "dimension names": (lambda: array().rename(band="channel"), r"dimensions \('time', 'channel', 'y', 'x'\)"),
     "order": (lambda: array().transpose("band", "time", "y", "x"), "rename and transpose them"),
     "three": (lambda: array().isel(band=0), r"dimensions \('time', 'y', 'x'\).*expand_dims"),
-    "south up": (lambda: array().sortby("y"), 'y increases: a store is north up; use data.sortby'),
+    "south up": (lambda: array().sortby("y"), "y increases: a store is north up; use data.sortby"),
     "east to west": (lambda: array().sortby("x", ascending=False), "not north up"),
     "irregular x": (lambda: array(x=np.geomspace(1, 9, 17)), "the x coordinates are not evenly spaced"),
     "irregular y": (lambda: array(y=-np.geomspace(1, 9, 21)), "the y coordinates are not evenly spaced"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -43,7 +43,19 @@ def test_dates_are_read_as_instants_in_utc(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "soon", "2023-02-29", "2024-13-01", "2024", "01/03/2024", "2024-03-01T25:00", "None", "NaT", "10000-01-01", "-0001-01-01"],
+    [
+        "",
+        "soon",
+        "2023-02-29",
+        "2024-13-01",
+        "2024",
+        "01/03/2024",
+        "2024-03-01T25:00",
+        "None",
+        "NaT",
+        "10000-01-01",
+        "-0001-01-01",
+    ],
 )
 def test_what_is_no_date_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ChronozarrError, match="is not a date: expected ISO 8601, for example 2024-03-01"):
@@ -71,7 +83,7 @@ def test_every_millisecond_of_years_1_to_9999_survives_text(milliseconds: int) -
 @given(st.datetimes(timezones=st.just(timezone(timedelta(hours=-3)))))
 def test_aware_datetimes_are_moved_to_utc(moment: datetime) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
+    milliseconds = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if FIRST <= milliseconds <= LAST:
         assert as_instants([moment]).astype("int64").tolist() == [milliseconds]
 
@@ -83,7 +95,7 @@ def test_times_of_any_form_are_the_same_instants() -> None:
         np.array(["2024-01-01", "2024-02-01"]),
         np.array(["2024-01-01", "2024-02-01"], "datetime64[ns]"),
         np.array(["2024-01", "2024-02"], "datetime64[M]"),
-        [datetime(2024, 1, 1), datetime(2024, 2, 1, tzinfo=timezone.utc)],
+        [datetime.fromisoformat("2024-01-01"), datetime(2024, 2, 1, tzinfo=UTC)],
         [np.datetime64("2024-01-01"), "2024-02-01"],
     )
     for form in forms:

@@ -54,8 +54,14 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "duplicate bands": ({"bands": ["a", "a"]}, "band name 'a' is given 2 times: names must be unique"),
     "band without name": ({"bands": ["a", {"scale": 2}]}, "has no 'name'"),
     "scale NaN": ({"bands": ["a", Band("b", scale=np.nan)]}, "band 'b' has scale nan: expected a finite number"),
-    "offset text": ({"bands": ["a", {"name": "b", "offset": "1"}]}, "band 'b' has offset '1': expected a finite number"),
-    "no timesteps": ({"data": DATA[:0], "times": np.array([], "datetime64[ms]")}, "a store needs at least one timestep"),
+    "offset text": (
+        {"bands": ["a", {"name": "b", "offset": "1"}]},
+        "band 'b' has offset '1': expected a finite number",
+    ),
+    "no timesteps": (
+        {"data": DATA[:0], "times": np.array([], "datetime64[ms]")},
+        "a store needs at least one timestep",
+    ),
     "mask shape": ({"mask": plane(1)[:2]}, r"mask has shape \(2, 6, 5\): expected \(time, y, x\) = \(3, 6, 5\)"),
     "coverage shape": ({"coverage": plane(1)[..., :4]}, r"coverage has shape \(3, 6, 4\)"),
     "mask dtype": ({"mask": plane(1, np.float32)}, "mask has dtype float32: expected bool or integers"),
@@ -80,7 +86,10 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "int32": ({"data": DATA.astype(np.int32)}, "data type int32 cannot be stored"),
     "nodata NaN": ({"data": FLOATS, "nodata": np.nan}, "nodata nan cannot be stored: expected a finite number"),
     "nodata infinite": ({"data": FLOATS, "nodata": -np.inf}, "nodata -inf cannot be stored"),
-    "nodata between": ({"data": FLOATS, "nodata": 0.1}, "nodata 0.1 is not a float32 value: the nearest is 0.1000000014"),
+    "nodata between": (
+        {"data": FLOATS, "nodata": 0.1},
+        "nodata 0.1 is not a float32 value: the nearest is 0.1000000014",
+    ),
     "nodata beyond float32": ({"data": FLOATS, "nodata": 1e40}, r"nodata 1e\+40 is not a float32 value"),
     "nodata below": ({"nodata": -1}, "nodata -1 is not a uint16 value: expected an integer from 0 to 65535"),
     "nodata above": ({"nodata": 65536}, "nodata 65536 is not a uint16 value"),
@@ -159,16 +168,16 @@ def test_a_file_in_the_stores_place_is_refused_and_kept(tmp_path: Path, dangling
 
 def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
-    with pytest.raises(StorageError, match="cannot create .*out.partial: Not a directory"):
+    with pytest.raises(StorageError, match=r"cannot create .*out.partial: Not a directory"):
         encode(out=tmp_path / "file" / "out", **GOOD)
     assert (tmp_path / "file").read_text() == "kept"
 
 
 def test_a_file_in_the_partial_stores_place_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "out.partial").write_text("kept")
-    with pytest.raises(ChronozarrError, match="out.partial is left from an interrupted run"):
+    with pytest.raises(ChronozarrError, match=r"out.partial is left from an interrupted run"):
         encode(out=tmp_path / "out", **GOOD)
-    with pytest.raises(StorageError, match="cannot create .*out.partial"):
+    with pytest.raises(StorageError, match=r"cannot create .*out.partial"):
         encode_series(series_of(DATA), tmp_path / "out", resume=True)
     assert (tmp_path / "out.partial").read_text() == "kept"
 
@@ -254,6 +263,6 @@ def test_an_error_while_reading_leaves_nothing(tmp_path: Path) -> None:
 
     series = Broken(DATA, grid=grid_of(DATA.shape), times=TIMES, bands=["a", "b"])
     for encoding in ("none", "star-delta", "auto"):
-        with pytest.raises(ChronozarrError, match="scene-3.tif: truncated"):
+        with pytest.raises(ChronozarrError, match=r"scene-3.tif: truncated"):
             encode_series(series, tmp_path / "out", EncodeOptions(encoding=encoding, chunk_size=2), resumable=True)
         assert list(tmp_path.iterdir()) == []

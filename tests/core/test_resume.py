@@ -113,7 +113,9 @@ def test_infinite_sums_survive_an_interruption(out: Path, tmp_path: Path) -> Non
     expected = files(encode_series(series_of(data), tmp_path / "whole", options).path)
     made = series_of(data)
     with pytest.raises(KeyboardInterrupt):
-        encode_series(Interrupted(data, grid=made.grid, times=made.times, bands=made.bands), out, options, resumable=True)
+        encode_series(
+            Interrupted(data, grid=made.grid, times=made.times, bands=made.bands), out, options, resumable=True
+        )
     encode_series(made, out, options, resume=True)
     assert files(out) == expected
 
@@ -121,7 +123,9 @@ def test_infinite_sums_survive_an_interruption(out: Path, tmp_path: Path) -> Non
 def test_a_left_partial_store_is_neither_overwritten_nor_removed_unasked(out: Path) -> None:
     interrupt(out)
     before = files(partial(out))
-    with pytest.raises(ChronozarrError, match="out.partial is left from an interrupted run: continue it with --resume, or"):
+    with pytest.raises(
+        ChronozarrError, match=r"out.partial is left from an interrupted run: continue it with --resume, or"
+    ):
         encode_series(lazy(DATA), out, OPTIONS)
     assert files(partial(out)) == before
 
@@ -152,7 +156,14 @@ def _grid(series: LazySeries) -> None:
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [(_later, "times"), (_renamed, "bands"), (_signed, "dtype"), (_source, "source"), (_nodata, "validity"), (_grid, "grid")],
+    [
+        (_later, "times"),
+        (_renamed, "bands"),
+        (_signed, "dtype"),
+        (_source, "source"),
+        (_nodata, "validity"),
+        (_grid, "grid"),
+    ],
 )
 def test_other_data_are_refused_by_what_changed_and_the_partial_store_kept(
     out: Path, whole: dict[str, bytes], change: Callable[[LazySeries], None], what: str
@@ -161,7 +172,9 @@ def test_other_data_are_refused_by_what_changed_and_the_partial_store_kept(
     before = files(partial(out))
     changed = lazy(DATA)
     change(changed)
-    with pytest.raises(ChronozarrError, match=f"out.partial was begun with other {what}: run the same command as before"):
+    with pytest.raises(
+        ChronozarrError, match=f"out.partial was begun with other {what}: run the same command as before"
+    ):
         encode_series(changed, out, OPTIONS, resume=True)
     assert files(partial(out)) == before
     encode_series(lazy(DATA), out, OPTIONS, resume=True)
@@ -209,7 +222,7 @@ def test_what_a_run_without_a_plan_left_is_not_trusted(out: Path, whole: dict[st
 def test_a_folder_that_no_run_left_is_refused_and_kept(out: Path) -> None:
     partial(out).mkdir()
     (partial(out) / "mine").write_text("kept")
-    with pytest.raises(ChronozarrError, match="out.partial is not what an interrupted run leaves: move it elsewhere"):
+    with pytest.raises(ChronozarrError, match=r"out.partial is not what an interrupted run leaves: move it elsewhere"):
         encode_series(lazy(DATA), out, OPTIONS, resume=True)
     assert files(partial(out)) == {"mine": b"kept"}
 
@@ -246,7 +259,7 @@ def test_an_interruption_leaves_nothing_unless_the_run_is_resumable(out: Path) -
     assert list(out.parent.iterdir()) == []
 
 
-class Cancelled(Exception):
+class CancelledError(Exception):
     """What a progress callback raises."""
 
 
@@ -254,9 +267,9 @@ class Cancelled(Exception):
 def test_a_progress_callback_that_raises_cancels_and_leaves_nothing(out: Path, steps: int) -> None:
     def progress(done: int, _: int) -> None:
         if done == steps:
-            raise Cancelled
+            raise CancelledError
 
-    with pytest.raises(Cancelled):
+    with pytest.raises(CancelledError):
         encode_series(lazy(DATA), out, OPTIONS, resumable=True, progress=progress)
     assert list(out.parent.iterdir()) == []
 

@@ -91,7 +91,9 @@ def test_level_groups_are_the_examples(store: ChronoStore) -> None:
     assert found(store, "1")["attributes"] == coarser
 
 
-@pytest.mark.parametrize(("path", "example"), [("data", "data"), ("mask", "mask"), ("coverage", "mask"), ("time", "time")])
+@pytest.mark.parametrize(
+    ("path", "example"), [("data", "data"), ("mask", "mask"), ("coverage", "mask"), ("time", "time")]
+)
 def test_level_0_arrays_are_the_examples_unsharded(store: ChronoStore, path: str, example: str) -> None:
     expected = unsharded(EXAMPLE[f"0/{example}/zarr.json"])
     assert comparable(found(store, f"0/{path}")) == comparable(expected)
@@ -111,7 +113,11 @@ def test_time_decodes_to_the_examples_milliseconds_at_every_level(store: ChronoS
 
 
 def test_band_y_and_x_follow_the_pattern_of_time(store: ChronoStore) -> None:
-    for name, data_type, codec in (("band", "string", "vlen-utf8"), ("y", "float64", "bytes"), ("x", "float64", "bytes")):
+    for name, data_type, codec in (
+        ("band", "string", "vlen-utf8"),
+        ("y", "float64", "bytes"),
+        ("x", "float64", "bytes"),
+    ):
         array = found(store, f"0/{name}")
         assert array["data_type"] == data_type
         assert array["codecs"][0]["name"] == codec
@@ -163,7 +169,15 @@ def test_every_array_names_its_dimensions_twice_and_is_consolidated(store: Chron
 def test_a_forced_encoding_writes_no_selection(tmp_path: Path, encoding: str, block: dict[str, Any] | None) -> None:
     small: NDArray[np.uint16] = drifting((5, 1, 4, 4))
     transform = BLOCK["levels"][0]["transform"]
-    encode(small, tmp_path / "s", crs="EPSG:32631", transform=transform, times=BLOCK["times"], encoding=encoding, anchor_interval=2)
+    encode(
+        small,
+        tmp_path / "s",
+        crs="EPSG:32631",
+        transform=transform,
+        times=BLOCK["times"],
+        encoding=encoding,
+        anchor_interval=2,
+    )
     temporal = reference.document(tmp_path / "s", "")["attributes"]["chronozarr"]["temporal"]
     expected = {name: value for name, value in BLOCK["temporal"].items() if name != "selection"}
     assert temporal == (block or expected)

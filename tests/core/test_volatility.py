@@ -21,7 +21,14 @@ def volatility(store: Path) -> NDArray[np.float32]:
 @pytest.mark.parametrize("interval", [2, 3, 6])
 @pytest.mark.parametrize(
     ("dtype", "encoding"),
-    [("uint8", "none"), ("uint8", "star-delta"), ("uint16", "none"), ("uint16", "star-delta"), ("int16", "none"), ("float32", "none")],
+    [
+        ("uint8", "none"),
+        ("uint8", "star-delta"),
+        ("uint16", "none"),
+        ("uint16", "star-delta"),
+        ("int16", "none"),
+        ("float32", "none"),
+    ],
 )
 def test_each_cell_is_the_mean_difference_to_its_references_edges_included(
     tmp_path: Path, dtype: str, encoding: str, interval: int
