@@ -24,7 +24,9 @@ def epsg_code(definition: str) -> str | None:
     except CRSError as error:
         raise ChronozarrError(f"{definition[:80]!r} is not a CRS that PROJ knows: {error}") from None
     code = crs.to_epsg()
-    return None if code is None else f"EPSG:{code}"
+    if code is None or not pyproj.CRS.from_epsg(code).equals(crs, ignore_axis_order=True):
+        return None  # a near match is another CRS
+    return f"EPSG:{code}"
 
 
 @lru_cache(maxsize=64)

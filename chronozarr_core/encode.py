@@ -145,6 +145,9 @@ def encode_series(
     except BaseException:
         partial.discard()
         raise
+    finally:
+        for t in range(len(series.times)):
+            series.release(t)
     return result
 
 

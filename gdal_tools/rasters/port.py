@@ -86,14 +86,16 @@ class Warp:
     resampling : one of :data:`RESAMPLING`
     source_crs : CRS (code or WKT) of a raster that declares none; None leaves the declared one
     source_transform : geotransform of a raster that declares none; None leaves the declared one
-    nodata : the value that stands for "no source here" and, read from the source, for missing; None adds an alpha
-        band instead, after the others, that is 255 where there is a valid source pixel
+    source_nodata : the value of missing source pixels, where the file does not declare it
+    nodata : the value that stands for "no source here"; None adds an alpha band instead, where the source has none,
+        that is nonzero where there is a source pixel that is valid in every band
     """
 
     grid: RasterGrid
     resampling: str
     source_crs: str | None = None
     source_transform: Transform | None = None
+    source_nodata: int | float | None = None
     nodata: int | float | None = None
 
 

@@ -1,0 +1,1 @@
+"""What the README's performance table is made with: ``python -m benchmarks``."""
