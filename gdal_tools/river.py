@@ -112,14 +112,24 @@ def _blend(
 
 def _land(month: int, shape: tuple[int, int]) -> Plane:
     """Forest, the ages of growth on what the river left, and clearings."""
-    crowns = 1 + 0.16 * _noise(shape, 2.5, seed=11) + 0.10 * _noise(shape, 7, seed=12)
-    land = np.broadcast_to(np.array(FOREST, np.float32)[:, None, None], (len(BANDS), *shape))
-    land = _blend(land, PALMS, _step(_noise(shape, 90, seed=13) + 0.4 * _noise(shape, 22, seed=14), 0.1, 0.9))
-    land = _blend(land, MARSH, _step(_noise(shape, 130, seed=15) + 0.3 * _noise(shape, 26, seed=16), 0.7, 1.2))
-    land = land * crowns
+    land, crowns = _forest(shape), _crowns(shape)
     for share, color in _growth(month, shape):
         land = _blend(land, color, share, 1 + 0.6 * (crowns - 1))
     return _clearings(land, month, shape)
+
+
+@lru_cache(maxsize=2)
+def _forest(shape: tuple[int, int]) -> Plane:
+    """What grows where the river never was: forest, palms, marsh."""
+    land = np.broadcast_to(np.array(FOREST, np.float32)[:, None, None], (len(BANDS), *shape))
+    land = _blend(land, PALMS, _step(_noise(shape, 90, seed=13) + 0.4 * _noise(shape, 22, seed=14), 0.1, 0.9))
+    land = _blend(land, MARSH, _step(_noise(shape, 130, seed=15) + 0.3 * _noise(shape, 26, seed=16), 0.7, 1.2))
+    return land * _crowns(shape)
+
+
+def _crowns(shape: tuple[int, int]) -> Plane:
+    """Light and shade of tree crowns."""
+    return 1 + 0.16 * _noise(shape, 2.5, seed=11) + 0.10 * _noise(shape, 7, seed=12)
 
 
 def _growth(month: int, shape: tuple[int, int]) -> list[tuple[Plane, tuple[float, ...]]]:
@@ -179,7 +189,7 @@ def _step(values: Plane, low: float, high: float) -> Plane:
     return np.asarray(share * share * (3 - 2 * share), np.float32)
 
 
-@lru_cache(maxsize=48)
+@lru_cache(maxsize=24)
 def _noise(shape: tuple[int, int], size: float, seed: int) -> Plane:
     """Smooth noise of about unit variance with bumps of ``size`` units, fixed in space."""
     rows, cols = (axis.ravel() / size + 2 for axis in _coordinates(shape))

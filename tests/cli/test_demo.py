@@ -6,13 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from chronozarr_core import ArraySeries, Band, ChronozarrError, RasterGrid, SelectionError, encode, open_store
-
-pytest.importorskip("PIL", reason="the demo draws with Pillow: pip install 'chronozarr-qgis[demo]'")
-
 from PIL import Image
 
+from chronozarr_core import ArraySeries, Band, ChronozarrError, RasterGrid, SelectionError, encode, open_store
 from gdal_tools import contact_sheet, demo, river
 
 SHAPE = (63, 75)
