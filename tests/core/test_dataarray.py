@@ -10,9 +10,10 @@ import pyproj
 import pytest
 
 from chronozarr_core import ChronozarrError, encode, open_store
+from tests.conftest import require
 from tests.core.builders import CRS, TRANSFORM, drifting, files, grid_of, months, same_bits
 
-xr = pytest.importorskip("xarray")
+xr: Any = require("xarray")
 
 SHAPE = (4, 2, 21, 17)
 DATA = drifting(SHAPE, "uint16")
@@ -62,7 +63,7 @@ def test_a_store_read_as_a_data_array_encodes_to_the_same_values(tmp_path: Path)
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_a_lazy_netcdf_variable_equals_the_array_in_memory(tmp_path: Path, dtype: str) -> None:
-    pytest.importorskip("netCDF4")
+    require("netCDF4")
     memory = array().astype(dtype)
     memory.rename("reflectance").to_netcdf(tmp_path / "series.nc")
     with xr.open_dataset(tmp_path / "series.nc", decode_coords="all", mask_and_scale=False) as opened:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from chronozarr_core import ChronoStore, Compression
+from tests.conftest import require
 from tests.core import reference
 from tests.core.builders import DTYPES, months, same_bits, write_store
 
@@ -143,7 +144,7 @@ def _moderate(case: Case) -> Case:
     return case
 
 
-@settings(**BLOCKS | {"max_examples": 100})
+@settings(**BLOCKS | {"max_examples": 60})
 @given(cases().map(_moderate))
 def test_every_level_is_the_pyramid_of_naive_loops(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +158,7 @@ def test_every_level_is_the_pyramid_of_naive_loops(case: Case) -> None:
                 assert _same_plane(store.read_coverage(t, lod), coverage)
 
 
-@settings(**BLOCKS | {"max_examples": 100})
+@settings(**BLOCKS | {"max_examples": 60})
 @given(cases())
 def test_each_object_holds_its_padded_cell_and_is_absent_only_where_all_is_fill(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -240,7 +241,7 @@ def test_big_endian_input_keeps_its_values(tmp_path: Path) -> None:
 @settings(**BLOCKS | {"max_examples": 25})
 @given(data=st.data())
 def test_zarr_python_reads_source_values_and_residuals(encoding: str, data: st.DataObject) -> None:
-    zarr = pytest.importorskip("zarr", minversion="3.0")
+    zarr = require("zarr")
     dtypes = DTYPES if encoding == "none" else ("uint8", "uint16")
     case = data.draw(cases(dtypes, (encoding,)))
     with tempfile.TemporaryDirectory() as folder:
@@ -256,7 +257,7 @@ def test_zarr_python_reads_source_values_and_residuals(encoding: str, data: st.D
 
 
 def test_zarr_python_reads_coordinates_volatility_and_names(tmp_path: Path) -> None:
-    zarr = pytest.importorskip("zarr", minversion="3.0")
+    zarr = require("zarr")
     write_store(tmp_path / "out", np.ones((3, 2, 20, 17), np.uint16), bands=["red", "grün"])
     group = zarr.open_group(tmp_path / "out", mode="r")
     assert group["1/time"][:].tolist() == [1704067200000, 1706745600000, 1709251200000]

@@ -24,6 +24,7 @@ from chronozarr_core import (
     open_store,
 )
 from chronozarr_core.chunks import Compression
+from tests.conftest import require
 from tests.core import reference
 from tests.core.builders import (
     CRS,
@@ -135,7 +136,7 @@ def test_the_selected_level_is_the_coarsest_not_above_the_resolution(
 
 
 def test_a_level_as_a_data_array_has_values_coordinates_and_planes(store: ChronoStore) -> None:
-    pytest.importorskip("xarray")
+    require("xarray")
     array = store.to_xarray(lod=1, times=[1, -1])
     assert array.dims == ("time", "band", "y", "x")
     assert (array.values == np.stack([store.read(1, 1), store.read(8, 1)])).all()
@@ -149,10 +150,12 @@ def test_a_level_as_a_data_array_has_values_coordinates_and_planes(store: Chrono
 
 
 def test_times_of_a_data_array_are_chosen_by_index_slice_or_list(store: ChronoStore) -> None:
-    pytest.importorskip("xarray")
+    require("xarray")
     assert store.to_xarray(2, times=slice(1, 8, 3)).sizes["time"] == 3
     assert (store.to_xarray(2, times=4).values[0] == store.read(4, 2)).all()
     assert store.to_xarray(2, times=[]).shape == (0, 2, 9, 13)
+    with pytest.raises(SelectionError, match="timestep 9 does not exist"):
+        store.to_xarray(times=[9])
     physical = store.to_xarray(2, times=slice(0, 2), physical=True)
     assert physical.dtype == np.float32
     np.testing.assert_array_equal(physical.values[1], store.read_physical(1, 2))
@@ -172,7 +175,6 @@ def test_times_of_a_data_array_are_chosen_by_index_slice_or_list(store: ChronoSt
         (lambda s: s.read_pixel(x=0, y=0), r"\(0, 0\) is outside the store: its bounds are"),
         (lambda s: s.read_pixel(0), "either by row and col or by x and y"),
         (lambda s: s.read_pixel(0, 0, x=1, y=1), "either by row and col or by x and y"),
-        (lambda s: s.to_xarray(times=[9]), "timestep 9 does not exist"),
     ],
 )
 def test_what_the_store_does_not_have_is_refused_by_name(
