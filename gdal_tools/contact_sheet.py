@@ -240,4 +240,8 @@ def _hatch(size: tuple[int, int]) -> Image.Image:
 
 
 def _write(sheet: Image.Image, at: tuple[int, int], text: str, size: int, ink: tuple[int, int, int] = INK) -> None:
-    ImageDraw.Draw(sheet).text(at, text, fill=ink, font=ImageFont.load_default(size))
+    drawing = ImageDraw.Draw(sheet)
+    try:
+        drawing.text(at, text, fill=ink, font=ImageFont.load_default(size))
+    except TypeError:  # before 10.1 Pillow's own font has one size, and Latin letters only
+        drawing.text(at, text.encode("latin-1", "replace").decode("latin-1"), fill=ink, font=ImageFont.load_default())

@@ -180,3 +180,8 @@ def test_what_a_store_does_not_have_is_refused_by_name(tmp_path, options, messag
     with pytest.raises(SelectionError, match=message):
         contact_sheet.contact_sheet(store, tmp_path / "sheet.png", **options)
     assert not (tmp_path / "sheet.png").exists()
+
+
+def test_names_in_any_script_are_written(tmp_path):
+    store = store_of(tmp_path / "store", np.ones((1, 1, 8, 8), np.uint16), ("水",))
+    assert contact_sheet.contact_sheet(store, tmp_path / "sheet.png", title="Río Ucayali").exists()
