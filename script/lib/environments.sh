@@ -51,11 +51,13 @@ need_packages() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# recipe NAME PYTHON: changes with anything an environment is made from.
+# recipe NAME PYTHON: changes with anything the environment is made from, and with nothing else.
 recipe() {
     {
-        printf '%s\n' "$root" "$1" "$2" "$("$2" -VV)"
-        cat "$root"/{pyproject.toml,metadata.txt,script/bootstrap,script/lib/*}
+        printf '%s\n' "$root" "$("$2" -VV)"
+        declare -f "make_$1" fresh install_into
+        sed -n '/^\[build-system\]/,/^\[tool/p' "$root/pyproject.toml"
+        grep '^version=' "$root/metadata.txt"
     } | sha256sum
 }
 
