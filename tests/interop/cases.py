@@ -93,8 +93,3 @@ def differences(ours: list[dict[str, NDArray[Any]]], theirs: list[dict[str, NDAr
 def _same(one: dict[str, NDArray[Any]], other: dict[str, NDArray[Any]], name: str) -> bool:
     return name in one and name in other and same_bits(one[name], other[name])
 
-
-def known_disagreement(store: ChronoStore) -> list[str]:
-    """What the peer says of a store without nodata: it wants a null attribute where §2.3 wants none."""
-    levels = range(len(store.levels) if store.nodata is None else 0)
-    return [f"level {lod}/data: attribute nodata must be None, got None" for lod in levels]
