@@ -15,6 +15,7 @@ from chronozarr_core.model import Band, Level, Provenance, StoreMetadata, Tempor
 from chronozarr_core.plan import EncodeOptions
 from chronozarr_core.storage import StorageError
 from chronozarr_core.store import ChronoStore, PixelSeries, StoreSeries, open_store
+from chronozarr_core.validate import Finding, validate
 
 __all__ = [
     "ArraySeries",
@@ -25,6 +26,7 @@ __all__ = [
     "CorruptStoreError",
     "EncodeOptions",
     "EncodeResult",
+    "Finding",
     "FrameSeries",
     "Level",
     "PixelSeries",
@@ -41,4 +43,5 @@ __all__ = [
     "encode",
     "encode_series",
     "open_store",
+    "validate",
 ]

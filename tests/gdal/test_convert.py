@@ -13,7 +13,7 @@ import pytest
 from chronozarr_core import EncodeOptions, open_store
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.store import ChronoStore
-validate = lambda p: []
+from chronozarr_core.validate import validate
 from gdal_tools.convert import convert, prepare
 from gdal_tools.problems import SourceProblems
 from gdal_tools.sources import SourceOptions

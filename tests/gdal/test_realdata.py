@@ -61,22 +61,29 @@ def landsat_rows(folder: Path, bands: tuple[str, ...]) -> list[tuple[str, str, s
     return [(str(next(folder.glob(f"*_{band}.TIF"))), acquired[1], band) for band in bands]
 
 
-def test_landsat_scenes_of_one_file_for_each_band_are_joined_without_resampling(realdata: Path, tmp_path: Path) -> None:
+def test_landsat_scenes_of_one_file_for_each_band_are_joined_and_warped_only_when_asked(
+    realdata: Path, tmp_path: Path
+) -> None:
     bands = ("B2", "B3", "B4", "B5")
     scenes = sorted((realdata / "landsat8_ny").glob("LC08_L1TP_013032_*"))
     assert len(scenes) == 8
     rows = [row for scene in scenes for row in landsat_rows(scene, bands)]
-    conversion = prepare(write_manifest(tmp_path / "m.csv", rows))
-    assert (conversion.warped, conversion.padded > 0) == (0, True)
-    convert(tmp_path / "m.csv", tmp_path / "store", options=EncodeOptions(chunk_size=64))
+    manifest = write_manifest(tmp_path / "m.csv", rows)
+    with pytest.raises(SourceProblems) as error:
+        prepare(manifest)
+    offsets = [problem.what for problem in error.value.problems]
+    assert len(offsets) == 28
+    assert all("its pixels are 3024.08 x 3031.56" in what or re.search(r"lie 0\.\d+ columns", what) for what in offsets)
+    convert(manifest, tmp_path / "store", SourceOptions(resampling="nearest"), EncodeOptions(chunk_size=64))
     assert validate(tmp_path / "store") == []
     store = open_store(tmp_path / "store")
     assert store.metadata.band_names == bands
-    header = raster_backend().header(rows[0][0])
-    assert header.transform is not None
-    row, col = store.grids[0].index(header.transform[2] + 1, header.transform[5] - 1)
-    window = store.read_window(0, slice(row, row + header.height), slice(col, col + header.width))
-    assert np.array_equal(window[0], pixels(Path(rows[0][0]))[0])
+    assert [str(time)[:10] for time in store.times] == [f"{row[1][:4]}-{row[1][4:6]}-{row[1][6:]}" for row in rows[::4]]
+    first = np.concatenate([pixels(Path(row[0])) for row in rows[:4]])
+    mask = store.read_mask(0)
+    assert mask is not None
+    assert np.array_equal(store.read(0), first)
+    assert mask.all()
 
 
 def test_a_panchromatic_band_on_a_finer_grid_is_refused(realdata: Path, tmp_path: Path) -> None:
@@ -135,7 +142,7 @@ def test_mixed_crs_a_rotated_raster_and_a_raster_without_georeference_are_all_re
     with pytest.raises(SourceProblems, match=r"its CRS is EPSG:32611, and the grid's EPSG:26711"):
         prepare(write_manifest(tmp_path / "m.csv", rows))
     odd = [(str(realdata / "odd" / "float_nan.tif"), "2024-01-01")]
-    with pytest.raises(SourceProblems, match="it has no georeferencing"):
+    with pytest.raises(SourceProblems, match="it declares no CRS"):
         prepare(write_manifest(tmp_path / "o.csv", odd))
     rotated = [(str(realdata / "odd" / "rotated.tif"), "2024-01-01")]
     with pytest.raises(SourceProblems, match="rotated"):
