@@ -61,10 +61,10 @@ def _choice() -> str:
 def _backend(name: str) -> RasterBackend:
     try:
         if name == "rasterio":
-            from gdal_tools.rasters._rasterio import RasterioBackend
+            from gdal_tools.rasters._rasterio import RasterioBackend  # noqa: PLC0415 - the other may be missing
 
             return RasterioBackend()
-        from gdal_tools.rasters._osgeo import OsgeoBackend
+        from gdal_tools.rasters._osgeo import OsgeoBackend  # noqa: PLC0415
 
         return OsgeoBackend()
     except ImportError as error:

@@ -10,14 +10,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from osgeo import gdal
+from osgeo import gdal, osr
 
 from chronozarr_core.grid import RasterGrid, Transform
-from gdal_tools.rasters.port import BandHeader, GeoTiffWriter, Raster, RasterError, RasterHeader, Warp
+from gdal_tools.rasters.port import (
+    CACHE_BYTES,
+    BandHeader,
+    GeoTiffWriter,
+    Raster,
+    RasterError,
+    RasterHeader,
+    Warp,
+    check_arrived,
+    hide_missing,
+    written_whole,
+)
 
-CACHE_BYTES = 64 * 1024 * 1024
-_NUMPY_NAMES = {"Byte": "uint8", "CFloat32": "complex64", "CFloat64": "complex128"}
+_NUMPY_NAMES = {
+    "Byte": "uint8", "CInt16": "complex_int16", "CInt32": "complex_int32", "CFloat32": "complex64",
+    "CFloat64": "complex128",
+}  # fmt: skip
 _RESAMPLING = {"nearest": "near"}
+_IDENTITY = (0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class OsgeoBackend:
@@ -26,7 +40,8 @@ class OsgeoBackend:
     name = "osgeo"
 
     def __init__(self) -> None:
-        if "qgis" not in sys.modules:  # the block cache of QGIS is QGIS's own affair
+        # The block cache belongs to the process: inside QGIS it is QGIS's affair, elsewhere the user's who has set it.
+        if "qgis" not in sys.modules and gdal.GetConfigOption("GDAL_CACHEMAX") is None:
             gdal.SetCacheMax(CACHE_BYTES)
 
     @property
@@ -40,11 +55,12 @@ class OsgeoBackend:
     def open(self, uri: str, warp: Warp | None = None) -> Raster:
         return OsgeoRaster(uri, warp)
 
-    def suggest_grid(self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None) -> RasterGrid:
-        source = _opened(uri)
-        placed = _placed(source, uri, source_transform)
-        arguments = {"format": "VRT", "dstSRS": crs} | ({"srcSRS": source_crs} if source_crs else {})
-        view = _call(f"cannot warp {uri} to {crs}", gdal.Warp, "", placed, **arguments)
+    def suggest_grid(
+        self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None
+    ) -> RasterGrid:
+        placed = _placed(_opened(uri), source_crs, source_transform)
+        action = f"cannot warp {uri} to {crs}"
+        view = _call(action, gdal.AutoCreateWarpedVRT, placed, None, _wkt(crs), gdal.GRA_NearestNeighbour, 0)
         return RasterGrid(crs, _affine(view.GetGeoTransform()), view.RasterYSize, view.RasterXSize)
 
     @contextlib.contextmanager
@@ -52,30 +68,26 @@ class OsgeoBackend:
         self, path: Path, width: int, height: int, bands: int, dtype: str, *, mask: bool, block_size: int
     ) -> Iterator[GeoTiffWriter]:
         options = ["TILED=YES", f"BLOCKXSIZE={block_size}", f"BLOCKYSIZE={block_size}", "BIGTIFF=IF_SAFER"]
-        driver = gdal.GetDriverByName("GTiff")
-        target = _call(f"cannot write {path}", driver.Create, str(path), width, height, bands, _gdal_type(dtype), options)
+        action = f"cannot write {path}"
+        create = gdal.GetDriverByName("GTiff").Create
+        target = _call(action, create, str(path), width, height, bands, _gdal_type(dtype), options)
         if mask:
-            with _internal_mask():
-                _call(f"cannot write {path}", target.CreateMaskBand, gdal.GMF_PER_DATASET)
+            with _options(GDAL_TIFF_INTERNAL_MASK="YES"):
+                _call(action, target.CreateMaskBand, gdal.GMF_PER_DATASET)
         writer = _Writer(target, path)
+        del target
         yield writer
         writer.close()
-        pixels = width * height * bands * np.dtype(dtype).itemsize
-        if path.stat().st_size < pixels:
-            # An uncompressed GeoTIFF on a full disk is closed without an error.
-            raise RasterError(f"cannot write {path}: only {path.stat().st_size} of {pixels} bytes arrived; is the disk full?")
+        check_arrived(path, width * height * bands * np.dtype(dtype).itemsize)
 
     def copy_cog(self, source: Path, target: Path, options: Mapping[str, str]) -> None:
-        partial = target.with_name(target.name + ".partial")
-        try:
-            dataset = _opened(str(source))
-            creation = [f"{name}={value}" for name, value in options.items()]
+        creation = [f"{name}={value}" for name, value in options.items()]
+        with written_whole(target) as partial, _options(GDAL_PAM_ENABLED="NO"):
             copy = gdal.GetDriverByName("COG").CreateCopy
-            written = _call(f"cannot write {target}", copy, str(partial), dataset, strict=1, options=creation)
+            action = f"cannot write {target}"
+            written = _call(action, copy, str(partial), _opened(str(source)), strict=1, options=creation)
+            _call(action, written.FlushCache)
             del written
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 class _Writer:
@@ -89,9 +101,8 @@ class _Writer:
         _call(action, self._target.WriteRaster, 0, row, width, height, buffer)
         if mask is not None:
             flags = ((mask != 0).astype(np.uint8) * 255).tobytes()
-            with _internal_mask():
-                band = self._target.GetRasterBand(1).GetMaskBand()
-                _call(action, band.WriteRaster, 0, row, width, height, flags)
+            band = self._target.GetRasterBand(1).GetMaskBand()
+            _call(action, band.WriteRaster, 0, row, width, height, flags)
 
     def close(self) -> None:
         _call(f"cannot write {self._path}", self._target.FlushCache)
@@ -103,55 +114,75 @@ class OsgeoRaster:
 
     def __init__(self, uri: str, warp: Warp | None) -> None:
         self._uri = uri
-        self._source: Any = _opened(uri)
-        self._dataset: Any = self._source if warp is None else _view(self._source, uri, warp)
+        source = _opened(uri)
+        self._missing = None if warp is None else warp.missing(describe(source, uri))
+        self._dataset: Any = source if warp is None else _view(source, uri, warp)
         self.header = describe(self._dataset, uri)
 
     def read(self, rows: slice, cols: slice) -> NDArray[Any]:
         shape = (rows.stop - rows.start, cols.stop - cols.start)
         action = f"cannot read rows {rows.start} to {rows.stop} of {self._uri}"
         raw = _call(action, self._dataset.ReadRaster, cols.start, rows.start, shape[1], shape[0])
-        return np.frombuffer(raw, self.header.bands[0].dtype).reshape(len(self.header.bands), *shape)
+        window = np.frombuffer(raw, self.header.bands[0].dtype).reshape(len(self.header.bands), *shape)
+        return hide_missing(window, self._missing, self.header.alpha)
 
     def read_mask(self, rows: slice, cols: slice) -> NDArray[np.uint8]:
         shape = (rows.stop - rows.start, cols.stop - cols.start)
-        band = self._dataset.GetRasterBand(1).GetMaskBand()
         action = f"cannot read the mask of {self._uri}"
-        raw = _call(action, band.ReadRaster, cols.start, rows.start, shape[1], shape[0])
-        return np.frombuffer(raw, np.uint8).reshape(shape)
+        masks = [self._dataset.GetRasterBand(number).GetMaskBand() for number in _mask_bands(self._dataset)]
+        planes = [_call(action, mask.ReadRaster, cols.start, rows.start, shape[1], shape[0]) for mask in masks]
+        valid = np.frombuffer(b"".join(planes), np.uint8).reshape(len(planes), *shape)
+        return np.asarray(valid.max(axis=0))
 
     def close(self) -> None:
         self._dataset = None
-        self._source = None
+
+
+def _mask_bands(dataset: Any) -> range:
+    """Bands whose masks together are the dataset's: a nodata value is each band's own."""
+    per_band = dataset.GetRasterBand(1).GetMaskFlags() & gdal.GMF_NODATA
+    return range(1, dataset.RasterCount + 1) if per_band else range(1, 2)
 
 
 def _view(source: Any, uri: str, warp: Warp) -> Any:
-    """A warped view of an open dataset; every pixel is transformed exactly."""
+    """A warped view of an open dataset; every pixel is transformed exactly, from the source's own pixels."""
+    missing = warp.source_missing(describe(source, uri))
     west, south, east, north = warp.grid.bbox
-    arguments: dict[str, Any] = {
-        "format": "VRT", "dstSRS": warp.grid.crs, "outputBounds": (west, south, east, north),
-        "width": warp.grid.width, "height": warp.grid.height, "errorThreshold": 0,
-        "resampleAlg": _RESAMPLING.get(warp.resampling, warp.resampling), "multithread": False,
-    }  # fmt: skip
-    if warp.source_crs is not None:
-        arguments["srcSRS"] = warp.source_crs
-    if warp.source_nodata is not None:
-        arguments["srcNodata"] = repr(warp.source_nodata)
-    if warp.nodata is not None:
-        arguments["dstNodata"] = repr(warp.nodata)
-    elif describe(source, uri).alpha is None:
-        # A pixel that is missing in one band is missing in all (a store's mask has no bands).
-        arguments |= {"dstAlpha": True, "warpOptions": ["UNIFIED_SRC_NODATA=PARTIAL"]}
-    return _call(f"cannot warp {uri}", gdal.Warp, "", _placed(source, uri, warp.source_transform), **arguments)
+    options = gdal.WarpOptions(
+        format="VRT",
+        dstSRS=warp.grid.crs,
+        outputBounds=(west, south, east, north),
+        width=warp.grid.width,
+        height=warp.grid.height,
+        resampleAlg=_RESAMPLING.get(warp.resampling, warp.resampling),
+        errorThreshold=0,
+        overviewLevel="NONE",
+        srcNodata="none" if missing is None else repr(missing),
+        dstNodata="none" if warp.nodata is None else repr(warp.nodata),
+        dstAlpha=warp.nodata is None,
+        warpOptions=[f"{name}={value}" for name, value in warp.options(missing).items()],
+    )
+    placed = _placed(source, warp.source_crs, warp.source_transform)
+    return _call(f"cannot warp {uri}", gdal.Warp, "", placed, options=options)
 
 
-def _placed(source: Any, uri: str, transform: Transform | None) -> Any:
-    """The dataset with a geotransform that it does not declare itself."""
-    if transform is None:
+def _placed(source: Any, crs: str | None, transform: Transform | None) -> Any:
+    """The dataset with the georeferencing that it does not declare itself."""
+    if crs is None and transform is None:
         return source
-    a, _, c, _, e, f = transform
-    bounds = [c, f, c + a * source.RasterXSize, f + e * source.RasterYSize]
-    return _call(f"cannot place {uri}", gdal.Translate, "", source, format="VRT", outputBounds=bounds)
+    placed = _call("cannot place a raster", gdal.GetDriverByName("VRT").CreateCopy, "", source)
+    if crs is not None:
+        _call(f"cannot place a raster in {crs}", placed.SetProjection, _wkt(crs))
+    if transform is not None:
+        a, b, c, d, e, f = transform
+        _call("cannot place a raster", placed.SetGeoTransform, (c, a, b, f, d, e))
+    return placed
+
+
+def _wkt(crs: str) -> str:
+    reference = osr.SpatialReference()
+    _call(f"GDAL does not know the CRS {crs[:80]!r}", reference.SetFromUserInput, crs)
+    return str(reference.ExportToWkt(["FORMAT=WKT2_2019"]))
 
 
 def describe(dataset: Any, uri: str) -> RasterHeader:
@@ -166,7 +197,7 @@ def describe(dataset: Any, uri: str) -> RasterHeader:
         width=dataset.RasterXSize,
         height=dataset.RasterYSize,
         bands=tuple(_describe_band(band) for band in bands),
-        transform=None if transform is None else _affine(transform),
+        transform=None if transform is None or tuple(transform) == _IDENTITY else _affine(transform),
         crs_wkt=None if reference is None else reference.ExportToWkt(["FORMAT=WKT2_2019"]),
         mask=flags & gdal.GMF_PER_DATASET != 0 and not flags & (gdal.GMF_ALPHA | gdal.GMF_NODATA),
         block_height=bands[0].GetBlockSize()[1],
@@ -191,11 +222,12 @@ def _dtype_name(band: Any) -> str:
     if band.GetMetadataItem("PIXELTYPE", "IMAGE_STRUCTURE") == "SIGNEDBYTE":
         return "int8"  # GDAL before 3.7 has no type for it
     name = gdal.GetDataTypeName(band.DataType)
-    return _NUMPY_NAMES.get(name, name.lower())
+    return _NUMPY_NAMES.get(name) or str(name.lower())
 
 
 def _gdal_type(dtype: str) -> int:
-    return int(gdal.GetDataTypeByName({"uint8": "Byte", "uint16": "UInt16", "int16": "Int16", "float32": "Float32"}[dtype]))
+    names = {"uint8": "Byte", "uint16": "UInt16", "int16": "Int16", "float32": "Float32"}
+    return int(gdal.GetDataTypeByName(names[dtype]))
 
 
 def _affine(geotransform: tuple[float, ...]) -> Transform:
@@ -245,9 +277,12 @@ def _silence() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _internal_mask() -> Iterator[None]:
-    gdal.SetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES")
+def _options(**options: str) -> Iterator[None]:
+    """GDAL's configuration options, for this thread."""
+    for name, value in options.items():
+        gdal.SetThreadLocalConfigOption(name, value)
     try:
         yield
     finally:
-        gdal.SetThreadLocalConfigOption("GDAL_TIFF_INTERNAL_MASK", None)
+        for name in options:
+            gdal.SetThreadLocalConfigOption(name, None)

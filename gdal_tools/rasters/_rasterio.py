@@ -12,19 +12,33 @@ import numpy as np
 import rasterio
 import rasterio.shutil
 from numpy.typing import NDArray
+from rasterio._err import CPLE_BaseError
 from rasterio.crs import CRS
 from rasterio.enums import MaskFlags, Resampling
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
+from rasterio.transform import array_bounds
 from rasterio.vrt import WarpedVRT
+from rasterio.warp import calculate_default_transform
 from rasterio.windows import Window
 
+from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.grid import RasterGrid, Transform
-from gdal_tools.rasters.port import BandHeader, GeoTiffWriter, Raster, RasterError, RasterHeader, Warp
+from gdal_tools.rasters.port import (
+    CACHE_BYTES,
+    BandHeader,
+    GeoTiffWriter,
+    Raster,
+    RasterError,
+    RasterHeader,
+    Warp,
+    check_arrived,
+    hide_missing,
+    written_whole,
+)
 
-CACHE_BYTES = 64 * 1024 * 1024
 TOLERANCE = 1e-6
 """Pixels by which GDAL may approximate a transformation; 0, which would say exactly, makes rasterio fail."""
-_FAILURES = (RasterioError, ValueError, OSError)
+_FAILURES = (RasterioError, CPLE_BaseError, ValueError, OSError)  # rasterio.shutil raises GDAL's own
 
 # A raster without a geotransform is an expected input, answered with transform None.
 warnings.filterwarnings("ignore", category=NotGeoreferencedWarning)
@@ -47,15 +61,14 @@ class RasterioBackend:
     def open(self, uri: str, warp: Warp | None = None) -> Raster:
         return RasterioRaster(uri, warp)
 
-    def suggest_grid(self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None) -> RasterGrid:
-        source = _source_arguments(source_crs, source_transform)
-        with (
-            _environment(),
-            _translated(f"cannot warp {uri} to {crs}"),
-            _opened(uri) as dataset,
-            WarpedVRT(dataset, crs=crs, **source) as view,
-        ):
-            return RasterGrid(crs, tuple(view.transform)[:6], view.height, view.width)
+    def suggest_grid(
+        self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None
+    ) -> RasterGrid:
+        with _environment(), _translated(f"cannot warp {uri} to {crs}"), _opened(uri) as dataset:
+            if source_transform is not None:
+                return _suggested(dataset, crs, source_crs, source_transform)
+            with WarpedVRT(dataset, crs=crs, **_source_arguments(source_crs, None)) as view:
+                return RasterGrid(crs, tuple(view.transform)[:6], view.height, view.width)
 
     @contextlib.contextmanager
     def create_geotiff(
@@ -65,22 +78,29 @@ class RasterioBackend:
             "driver": "GTiff", "width": width, "height": height, "count": bands, "dtype": dtype, "tiled": True,
             "blockxsize": block_size, "blockysize": block_size, "bigtiff": "IF_SAFER",
         }  # fmt: skip
-        with _environment(GDAL_TIFF_INTERNAL_MASK=True), _translated(f"cannot write {path}"):
-            with rasterio.open(path, "w", **profile) as target:
-                yield _Writer(target, mask)
-        pixels = width * height * bands * np.dtype(dtype).itemsize
-        if path.stat().st_size < pixels:
-            # An uncompressed GeoTIFF on a full disk is closed without an error.
-            raise RasterError(f"cannot write {path}: only {path.stat().st_size} of {pixels} bytes arrived; is the disk full?")
+        with (
+            _translated(f"cannot write {path}"),
+            _environment(GDAL_TIFF_INTERNAL_MASK=True),
+            rasterio.open(path, "w", **profile) as target,
+        ):
+            yield _Writer(target, mask)
+        check_arrived(path, width * height * bands * np.dtype(dtype).itemsize)
 
     def copy_cog(self, source: Path, target: Path, options: Mapping[str, str]) -> None:
-        partial = target.with_name(target.name + ".partial")
-        try:
-            with _environment(), _translated(f"cannot write {target}"):
-                rasterio.shutil.copy(source, partial, driver="COG", **options)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with (
+            written_whole(target) as partial,
+            _translated(f"cannot write {target}"),
+            _environment(GDAL_PAM_ENABLED=False),
+        ):
+            rasterio.shutil.copy(source, partial, driver="COG", **options)
+
+
+def _suggested(dataset: Any, crs: str, source_crs: str | None, transform: Transform) -> RasterGrid:
+    """What GDAL suggests for a raster without a geotransform, which no warped view of rasterio can be given."""
+    height, width = dataset.shape
+    bounds = array_bounds(height, width, rasterio.Affine(*transform))
+    suggested, columns, rows = calculate_default_transform(source_crs or dataset.crs, crs, width, height, *bounds)
+    return RasterGrid(crs, tuple(suggested)[:6], rows, columns)
 
 
 class _Writer:
@@ -102,9 +122,10 @@ class RasterioRaster:
         # Closed by callbacks, not as context managers: those tie a dataset to the thread that opened it.
         self._stack = contextlib.ExitStack()
         source = self._keep(_opened(uri))
+        self._missing = None if warp is None else warp.missing(describe(source, uri))
         try:
             with _environment(), _translated(f"cannot warp {uri}"):
-                self._dataset = source if warp is None else self._keep(_view(source, warp))
+                self._dataset = source if warp is None else self._keep(_view(source, uri, warp))
         except RasterError:
             self._stack.close()
             raise
@@ -116,7 +137,8 @@ class RasterioRaster:
 
     def read(self, rows: slice, cols: slice) -> NDArray[Any]:
         with _environment(), _translated(f"cannot read rows {rows.start} to {rows.stop} of {self._uri}"):
-            return np.asarray(self._dataset.read(window=Window.from_slices(rows, cols)))
+            window = np.asarray(self._dataset.read(window=Window.from_slices(rows, cols)))
+        return hide_missing(window, self._missing, self.header.alpha)
 
     def read_mask(self, rows: slice, cols: slice) -> NDArray[np.uint8]:
         with _environment(), _translated(f"cannot read the mask of {self._uri}"):
@@ -126,21 +148,19 @@ class RasterioRaster:
         self._stack.close()
 
 
-def _view(source: Any, warp: Warp) -> Any:
+def _view(source: Any, uri: str, warp: Warp) -> Any:
     """A warped view of an open dataset."""
+    missing = warp.source_missing(describe(source, uri))
     transform = rasterio.Affine(*warp.grid.transform)
     arguments = {
         "crs": warp.grid.crs, "transform": transform, "width": warp.grid.width, "height": warp.grid.height,
         "resampling": Resampling[warp.resampling], "tolerance": TOLERANCE,
+        "src_nodata": missing, "nodata": warp.nodata, **warp.options(missing),
         **_source_arguments(warp.source_crs, warp.source_transform),
     }  # fmt: skip
-    if warp.source_nodata is not None:
-        arguments["src_nodata"] = warp.source_nodata
-    if warp.nodata is not None:
-        arguments["nodata"] = warp.nodata
-    elif not any(band.name == "alpha" for band in source.colorinterp):
-        # A pixel that is missing in one band is missing in all (a store's mask has no bands).
-        arguments |= {"add_alpha": True, "UNIFIED_SRC_NODATA": "PARTIAL"}
+    if warp.nodata is None:
+        arguments["init_dest_nodata"] = False
+        arguments["add_alpha"] = not any(band.name == "alpha" for band in source.colorinterp)
     return WarpedVRT(source, **arguments)
 
 
@@ -178,8 +198,10 @@ def describe(dataset: Any, uri: str) -> RasterHeader:
 
 
 def _opened(uri: str) -> Any:
-    """The dataset at a URI; of a container with one subdataset, that one. GDAL's settings belong to a thread, the
-    dataset does not: it is closed by whoever has it last."""
+    """The dataset at a URI; of a container with one subdataset, that one.
+
+    GDAL's settings belong to a thread, the dataset does not: it is closed by whoever has it last.
+    """
     with _environment(), _translated(f"cannot open source {uri}"):
         dataset = rasterio.open(uri)
         if dataset.count:
@@ -205,7 +227,7 @@ def _environment(**options: Any) -> Any:
 def _translated(action: str) -> Iterator[None]:
     try:
         yield
-    except RasterError:
+    except ChronozarrError:
         raise
     except _FAILURES as error:
         reason = str(error.__cause__ or error).strip()

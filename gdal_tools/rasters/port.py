@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.grid import RasterGrid, Transform
+
+CACHE_BYTES = 64 * 1024 * 1024
+"""GDAL's block cache, which belongs to the process, is bounded: memory may not grow with the raster."""
 
 RESAMPLING = ("nearest", "bilinear", "cubic", "average", "mode", "min", "max", "med")
 
@@ -87,8 +90,9 @@ class Warp:
     source_crs : CRS (code or WKT) of a raster that declares none; None leaves the declared one
     source_transform : geotransform of a raster that declares none; None leaves the declared one
     source_nodata : the value of missing source pixels, where the file does not declare it
-    nodata : the value that stands for "no source here"; None adds an alpha band instead, where the source has none,
-        that is nonzero where there is a source pixel that is valid in every band
+    ignore_declared_nodata : the nodata that the file declares is data
+    nodata : the value that stands for "no source here"; None makes an alpha band of it, in the place of the source's
+        own or after the last, that is nonzero where there is a source pixel that is valid in every band
     """
 
     grid: RasterGrid
@@ -96,7 +100,38 @@ class Warp:
     source_crs: str | None = None
     source_transform: Transform | None = None
     source_nodata: int | float | None = None
+    ignore_declared_nodata: bool = False
     nodata: int | float | None = None
+
+    def missing(self, source: RasterHeader) -> int | float | None:
+        """The value of missing source pixels; None where there is none, or a mask or alpha band says which they are."""
+        if self.source_nodata is not None:
+            return self.source_nodata
+        if self.ignore_declared_nodata or source.mask or source.alpha is not None:
+            return None
+        return source.bands[0].nodata
+
+    def source_missing(self, source: RasterHeader) -> int | float | None:
+        """What of :meth:`missing` GDAL is told: beside a mask nothing, or it would forget the mask.
+
+        Raises
+        ------
+        RasterError
+            The source has a mask and a nodata value is given, and the resampling would mix that value into others.
+        """
+        if not source.mask or self.source_nodata is None:
+            return self.missing(source)
+        if self.resampling == "nearest":
+            return None
+        raise RasterError(
+            f"cannot warp {source.uri} by {self.resampling}: it has a mask, and GDAL does not warp by a mask and the "
+            f"nodata value {self.source_nodata} at once; use nearest, or put the value into the mask first"
+        )
+
+    def options(self, missing: int | float | None) -> dict[str, str]:
+        """GDAL's warp options: nodata is each band's own, and under an alpha band missing pixels keep their value."""
+        options = {"UNIFIED_SRC_NODATA": "NO", "NUM_THREADS": "1"}
+        return options if self.nodata is not None or missing is None else options | {"INIT_DEST": repr(missing)}
 
 
 class Raster(Protocol):
@@ -155,7 +190,9 @@ class RasterBackend(Protocol):
         """Open for reading, seen through ``warp`` where one is given."""
         ...
 
-    def suggest_grid(self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None) -> RasterGrid:
+    def suggest_grid(
+        self, uri: str, crs: str, source_crs: str | None, source_transform: Transform | None
+    ) -> RasterGrid:
         """The grid that GDAL suggests for the raster in ``crs`` (same pixel count along the diagonal)."""
         ...
 
@@ -174,3 +211,33 @@ class RasterBackend(Protocol):
             GDAL cannot write the file; nothing of it stays behind.
         """
         ...
+
+
+def hide_missing(window: NDArray[Any], missing: int | float | None, alpha: int | None) -> NDArray[Any]:
+    """A window, shape (band, rows, cols), whose alpha band is 0 where any other band holds ``missing``.
+
+    GDAL's own alpha is 0 only where every band misses its value.
+    """
+    if missing is not None and alpha is not None:
+        for number, band in enumerate(window):
+            if number != alpha:
+                window[alpha][np.isnan(band) if np.isnan(missing) else band == missing] = 0
+    return window
+
+
+def check_arrived(path: Path, pixels: int) -> None:
+    """Raise unless a file holds the bytes of its pixels: on a full disk GDAL closes one without an error."""
+    size = path.stat().st_size
+    if size < pixels:
+        raise RasterError(f"cannot write {path}: only {size} of {pixels} bytes arrived; is the disk full?")
+
+
+@contextmanager
+def written_whole(target: Path) -> Iterator[Path]:
+    """A name beside the target to write to: renamed to it at the end, removed on failure."""
+    partial = target.with_name(target.name + ".partial")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
