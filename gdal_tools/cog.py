@@ -18,14 +18,18 @@ import numpy as np
 from chronozarr_core.crs import wkt2
 from chronozarr_core.dtypes import Nodata
 from chronozarr_core.errors import ChronozarrError, SelectionError
-from chronozarr_core.instants import Instants, format_instant
+from chronozarr_core.instants import Instants, format_instant, parse_instant
 from chronozarr_core.model import Band
 from chronozarr_core.plan import default_workers
 from chronozarr_core.storage import StorageError
 from chronozarr_core.store import ChronoStore
 from gdal_tools.rasters import GeoTiffWriter, RasterBackend, raster_backend
 
-COMPRESSIONS = ("deflate", "zstd", "lzw", "none")
+_LEVELS = {"deflate": {"LEVEL": "1"}, "zstd": {"LEVEL": "5"}, "lzw": {}, "none": {}}
+"""Higher levels cost up to twice the time; after the predictor they save nothing worth it, on scenes often nothing."""
+
+COMPRESSIONS = tuple(_LEVELS)
+MOST_WORKERS = 4
 SMALLEST_TILE, TILE_UNIT, DEFAULT_TILE = 128, 16, 512
 _GDAL_TYPES = {"uint8": "Byte", "uint16": "UInt16", "int16": "Int16", "float32": "Float32"}
 _COLORS = {"red": "Red", "green": "Green", "blue": "Blue"}
@@ -52,7 +56,7 @@ def export_cogs(
     times : timesteps; None is all
     physical : float32 of stored * scale + offset, NaN where invalid and as nodata, instead of stored values
     compress : one of :data:`COMPRESSIONS`, all lossless
-    workers : files written at once; by default one per processor
+    workers : files written at once; by default one per processor, at most 4
     progress : called with files done and their total
 
     Raises
@@ -64,13 +68,23 @@ def export_cogs(
         raise ChronozarrError(f"compress {compress!r} is unknown: expected one of {', '.join(COMPRESSIONS)}")
     if not 0 <= level < len(store.levels):
         raise SelectionError(f"level {level} does not exist: the store has {len(store.levels)}")
-    chosen = list(range(len(store.times))) if times is None else list(times)
+    chosen = _timesteps(store, times)
     paths = [out_dir / name for name in file_names(store.times[chosen], level)]
     _refuse_existing(paths)
     export = _Export(store, level, physical, compress, raster_backend())
     with _all_or_nothing(out_dir, paths):
-        _run(export, chosen, paths, workers or default_workers(), progress)
+        _run(export, chosen, paths, workers or min(default_workers(), MOST_WORKERS), progress)
     return paths
+
+
+def _timesteps(store: ChronoStore, times: Sequence[int] | None) -> list[int]:
+    """The timesteps that are asked for, each once and counted from the first."""
+    n_time = len(store.times)
+    chosen = range(n_time) if times is None else times
+    for t in chosen:
+        if not -n_time <= t < n_time:
+            raise SelectionError(f"timestep {t} does not exist: the store has {_span(store.times)}")
+    return list(dict.fromkeys(t % n_time for t in chosen))
 
 
 def _run(
@@ -113,11 +127,13 @@ def _all_or_nothing(out_dir: Path, paths: Sequence[Path]) -> Iterator[None]:
         raise StorageError(f"cannot create {out_dir}: {error.strerror}") from error
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         for path in paths:
             path.unlink(missing_ok=True)
         if made:
             shutil.rmtree(out_dir, ignore_errors=True)
+        if isinstance(error, OSError) and not isinstance(error, ChronozarrError):
+            raise StorageError(f"cannot write to {out_dir}: {error.strerror or error}") from error
         raise
 
 
@@ -163,7 +179,13 @@ class _Export:
         grid, size = self.store.grids[lod], self.store.chunk_size
         clear = True
         create = self.backend.create_geotiff(
-            path, grid.width, grid.height, len(self.store.bands), self.dtype.name, mask=self.has_mask, block_size=self.tile
+            path,
+            grid.width,
+            grid.height,
+            len(self.store.bands),
+            self.dtype.name,
+            mask=self.has_mask,
+            block_size=self.tile,
         )
         with create as target:
             for start in range(0, grid.height, size):
@@ -195,7 +217,7 @@ class _Export:
             "NUM_THREADS": "ALL_CPUS",
             "BIGTIFF": "IF_SAFER",
         }
-        return options if self.compress == "none" else options | {"PREDICTOR": "YES"}
+        return options if self.compress == "none" else options | {"PREDICTOR": "YES"} | _LEVELS[self.compress]
 
     def _vrt(self, t: int, nodata: Nodata) -> str:
         grid = self.store.grids[self.level]
@@ -210,9 +232,11 @@ class _Export:
         )
 
     def _vrt_band(self, number: int, band: Band, nodata: Nodata) -> str:
-        scaling = "" if self.physical else f"<Offset>{band.offset!r}</Offset><Scale>{band.scale!r}</Scale>"
+        scaled = not self.physical and (band.scale, band.offset) != (1, 0)
+        scaling = f"<Offset>{float(band.offset)!r}</Offset><Scale>{float(band.scale)!r}</Scale>" if scaled else ""
         overviews = "".join(
-            f"<Overview>{_source(f'{lod}.tif', number)}</Overview>" for lod in range(self.level + 1, len(self.store.levels))
+            f"<Overview>{_source(f'{lod}.tif', number)}</Overview>"
+            for lod in range(self.level + 1, len(self.store.levels))
         )
         return (
             f'<VRTRasterBand dataType="{_GDAL_TYPES[self.dtype.name]}" band="{number}">'
@@ -235,7 +259,9 @@ class _Export:
         if not self.has_mask:
             return ""
         source = _source(f"{self.level}.tif", "mask,1")
-        return f'<MaskBand><VRTRasterBand dataType="Byte"><SimpleSource>{source}</SimpleSource></VRTRasterBand></MaskBand>'
+        return (
+            f'<MaskBand><VRTRasterBand dataType="Byte"><SimpleSource>{source}</SimpleSource></VRTRasterBand></MaskBand>'
+        )
 
 
 def _source(name: str, band: int | str) -> str:
@@ -247,7 +273,7 @@ def tiff_datetime(instant: np.datetime64) -> str:
     return format_instant(instant)[:19].replace("-", ":").replace("T", " ")
 
 
-_NUMBER = re.compile(r"^-?\d{1,3}$|^-\d+$|^\d{5,}$")
+_POSITIONS = re.compile(r"^(-\d+|\d{1,3}|\d{5,}|-?\d*:-?\d*(:-?\d*)?)$")
 _DATE = re.compile(r"^\d{4}(-\d{2}(-\d{2}(T.*)?)?)?$")
 
 
@@ -256,7 +282,7 @@ def parse_times(specs: Sequence[str], times: Instants) -> list[int]:
 
     A text is a list separated by commas of indices (``0``, ``-1``), slices (``0:12:3``), dates (``2024``, ``2024-03``,
     ``2024-03-15``: all of that year, month or day) and ranges of dates (``2020-01..2022-06``, both included). Four
-    digits are a year.
+    digits are a year, fewer an index.
 
     Raises
     ------
@@ -265,44 +291,48 @@ def parse_times(specs: Sequence[str], times: Instants) -> list[int]:
     """
     chosen: set[int] = set()
     for spec in (part.strip() for text in specs for part in text.split(",")):
-        found = _times_of(spec, times)
-        if not found:
-            raise SelectionError(f"--times {spec!r} chooses no timestep: the store has {_span(times)}")
-        chosen |= found
+        try:
+            chosen |= _times_of(spec, times)
+        except ValueError as error:
+            raise SelectionError(f"--times {spec!r} {error}: the store has {_span(times)}") from None
     return sorted(chosen)
 
 
 def _times_of(spec: str, times: Instants) -> set[int]:
-    if _NUMBER.match(spec):
+    found = _positions(spec, times) if _POSITIONS.match(spec) else _dated(spec, times)
+    if not found:
+        raise ValueError("chooses no timestep")
+    return found
+
+
+def _positions(spec: str, times: Instants) -> set[int]:
+    """Timesteps of an index, or of a slice as Python has it."""
+    numbers = range(len(times))
+    if ":" not in spec:
         index = int(spec)
-        return {index % len(times)} if -len(times) <= index < len(times) else set()
-    if ":" in spec and "T" not in spec:
-        return _slice_of(spec, times)
+        return {index % len(numbers)} if -len(numbers) <= index < len(numbers) else set()
+    start, stop, step = ([int(part) if part else None for part in spec.split(":")] + [None])[:3]
+    if step == 0:
+        raise ValueError("has step 0")
+    return set(numbers[start:stop:step])
+
+
+def _dated(spec: str, times: Instants) -> set[int]:
     first, _, last = spec.partition("..")
-    if not (_DATE.match(first) and _DATE.match(last or first)):
-        raise SelectionError(f"--times {spec!r} is no index, slice, date or range of dates: the store has {_span(times)}")
-    begin, end = _period(first, spec)[0], _period(last or first, spec)[1]
+    begin, end = _period(first)[0], _period(last or first)[1]
     return {int(t) for t in np.flatnonzero((times >= begin) & (times < end))}
 
 
-def _slice_of(spec: str, times: Instants) -> set[int]:
-    try:
-        parts = [int(part) if part else None for part in spec.split(":")]
-        return set(range(len(times))[slice(*parts)])
-    except (ValueError, TypeError):
-        raise SelectionError(f"--times {spec!r} is no slice: expected start:stop or start:stop:step") from None
-
-
-def _period(date: str, spec: str) -> tuple[np.datetime64, np.datetime64]:
+def _period(date: str) -> tuple[np.datetime64, np.datetime64]:
     """First moment of a date and of the one after it; a time of day is a millisecond long."""
-    unit = {4: "Y", 7: "M", 10: "D"}.get(len(date), "ms")
+    if not _DATE.match(date):
+        raise ValueError("is no index, slice, date or range of dates")
     try:
-        begin = np.datetime64(date.removesuffix("Z"), unit)
+        begin = parse_instant(date) if len(date) > len("YYYY-MM-DD") else np.datetime64(date)
     except ValueError:
-        raise SelectionError(f"--times {spec!r}: {date!r} is not a date") from None
-    return begin, begin + np.timedelta64(1, unit)
+        raise ValueError(f"names {date!r}, which is not a date") from None
+    return begin, begin + 1  # one of the unit that the text has: a year, a month, a day
 
 
 def _span(times: Instants) -> str:
-    return f"{len(times)}, {format_instant(times[0])} to {format_instant(times[-1])}"
-
+    return f"{len(times)} timesteps, {format_instant(times[0])} to {format_instant(times[-1])}"
