@@ -14,6 +14,7 @@ from chronozarr_core.dtypes import DTYPES, fill_value
 from chronozarr_core.errors import CorruptStoreError, UnsupportedStoreError
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.instants import CALENDAR, UNITS
+from chronozarr_core.json_values import is_codec, is_count, is_number, list_of, shown
 from chronozarr_core.model import Json, Level, StoreMetadata
 
 ROOT = "zarr.json"
@@ -229,18 +230,22 @@ def read_array(document: Mapping[str, Any], path: str) -> tuple[tuple[int, ...],
         A member that Zarr v3 requires is missing.
     """
     try:
-        shape = tuple(int(size) for size in document["shape"])
-        data_type = document["data_type"]
-        chunk_shape = tuple(int(size) for size in document["chunk_grid"]["configuration"]["chunk_shape"])
+        shape, data_type, fill, codecs = (document[name] for name in ("shape", "data_type", "fill_value", "codecs"))
+        chunk_shape = document["chunk_grid"]["configuration"]["chunk_shape"]
         separator = document["chunk_key_encoding"].get("configuration", {}).get("separator", "/")
-        fill, codecs = document["fill_value"], document["codecs"]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"{path}/{ROOT} is not a Zarr v3 array: {error!r}") from None
+    regular = list_of(is_count)(shape) and list_of(is_count, len(shape))(chunk_shape)
+    if not regular or not list_of(is_codec)(codecs):
+        raise CorruptStoreError(
+            f"{path}/{ROOT} has shape {shown(shape)}, chunks {shown(chunk_shape)} and codecs {shown(codecs)}: expected "
+            "as many lengths in both, each at least 1, and a list of codecs that are objects with a name"
+        )
     if data_type not in (*DTYPES, "int32", "int64", "float64"):
         raise UnsupportedStoreError(f"{path}: data type {data_type!r} is not supported: expected {', '.join(DTYPES)}")
     if document["chunk_key_encoding"].get("name") != "default" or separator != "/":
         raise UnsupportedStoreError(f"{path}: chunk keys are not the default with separator '/' (§2.1)")
-    if not isinstance(fill, int | float):
-        raise UnsupportedStoreError(f"{path}: fill_value {fill!r} is not a finite number (§2.1)")
+    if not is_number(fill):
+        raise UnsupportedStoreError(f"{path}: fill_value {shown(fill)} is not a finite number (§2.1)")
     dtype = np.dtype(data_type)
-    return shape, ChunkFormat(chunk_shape, dtype, fill, parse_codecs(codecs, dtype, path), path)
+    return tuple(shape), ChunkFormat(tuple(chunk_shape), dtype, fill, parse_codecs(codecs, dtype, path), path)

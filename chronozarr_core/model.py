@@ -9,17 +9,48 @@ from typing import Any
 from chronozarr_core.dtypes import Nodata
 from chronozarr_core.errors import CorruptStoreError
 from chronozarr_core.grid import Transform
+from chronozarr_core.json_values import (
+    Check,
+    is_count,
+    is_epsg,
+    is_integer,
+    is_node_path,
+    is_number,
+    is_object,
+    is_references,
+    is_text,
+    is_variable,
+    list_of,
+    shown,
+)
 
 SPEC_VERSION = "0.2.0"
 
 Json = dict[str, Any]
 
 
-def _member(document: Mapping[str, Any], name: str, where: str) -> Any:
-    try:
-        return document[name]
-    except (KeyError, TypeError):
-        raise CorruptStoreError(f"{where} has no {name!r}, which the specification requires") from None
+_REQUIRED = object()
+
+
+def _member(
+    document: Any,
+    name: str,
+    where: str,
+    expected: str = "a value",
+    check: Check = lambda _: True,
+    default: Any = _REQUIRED,
+) -> Any:
+    """A member of a JSON object that is as it must be; ``default`` where it is absent or null and may be."""
+    if not isinstance(document, Mapping):
+        raise CorruptStoreError(f"{where} is {shown(document)}: expected an object")
+    value = document.get(name)
+    if value is None and default is not _REQUIRED:
+        return default
+    if name not in document:
+        raise CorruptStoreError(f"{where} has no {name!r}, which the specification requires")
+    if not check(value):
+        raise CorruptStoreError(f"{where} has {name} {shown(value)}: expected {expected}")
+    return value
 
 
 def _present(**members: Any) -> Json:
@@ -60,6 +91,20 @@ class Band:
         )
 
 
+def _is_band(document: Any) -> bool:
+    return is_text(document) or is_object(document)
+
+
+def _stored_band(document: Any) -> Band:
+    """A band of a store, whose numbers are JSON's; those that a user gives are checked where they are used."""
+    where = "an entry of chronozarr.bands"
+    if not isinstance(document, str):
+        _member(document, "name", where, "text", is_text)
+        for name in ("scale", "offset"):
+            _member(document, name, where, "a finite number", is_number, 0.0)
+    return Band.from_json(document)
+
+
 @dataclass(frozen=True)
 class Selection:
     """How ``auto`` chose the encoding (§4.3)."""
@@ -71,7 +116,9 @@ class Selection:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Selection:
         where = "chronozarr.temporal.selection"
-        return cls(_member(document, "sampled_cells", where), _member(document, "ratio", where), document.get("mode", "auto"))
+        return cls(
+            _member(document, "sampled_cells", where), _member(document, "ratio", where), document.get("mode", "auto")
+        )
 
     def to_json(self) -> Json:
         return {"mode": self.mode, "sampled_cells": self.sampled_cells, "ratio": self.ratio}
@@ -94,17 +141,20 @@ class TemporalEncoding:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TemporalEncoding:
         where = "chronozarr.temporal"
-        selection = document.get("selection")
+        selection = _member(document, "selection", where, default=None)
         common = {
-            "encoding": document.get("encoding", "star-delta"),  # a v0.1 store is star-delta (§10)
+            "encoding": _member(document, "encoding", where, default="star-delta"),  # a v0.1 store is star-delta (§10)
             "selection": None if selection is None else Selection.from_json(selection),
         }
         if common["encoding"] != "star-delta":
             return cls(**common)
+        references = _member(document, "delta_reference", where, "anchors by timestep (§4.1)", is_references)
         return cls(
-            anchor_interval=_member(document, "anchor_interval", where),
-            anchor_indices=tuple(_member(document, "anchor_indices", where)),
-            delta_reference={int(t): anchor for t, anchor in _member(document, "delta_reference", where).items()},
+            anchor_interval=_member(document, "anchor_interval", where, "an integer of at least 1", is_count),
+            anchor_indices=tuple(
+                _member(document, "anchor_indices", where, "a list of timesteps", list_of(is_integer))
+            ),
+            delta_reference={int(t): anchor for t, anchor in references.items()},
             **common,
         )
 
@@ -132,15 +182,12 @@ class Level:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Level:
         where = "an entry of chronozarr.levels"
-        transform, shape, grid = (_member(document, name, where) for name in ("transform", "shape", "grid"))
-        if len(transform) != 6 or len(shape) != 4 or len(grid) != 2:
-            raise CorruptStoreError(f"{where} has the wrong number of members in transform, shape or grid (§3.7)")
         return cls(
-            path=_member(document, "path", where),
-            resolution=_member(document, "resolution", where),
-            transform=tuple(transform),
-            shape=tuple(shape),
-            grid=tuple(grid),
+            path=_member(document, "path", where, "the name of a level group", is_variable),
+            resolution=_member(document, "resolution", where, "a number", is_number),
+            transform=tuple(_member(document, "transform", where, "six numbers", list_of(is_number, 6))),
+            shape=tuple(_member(document, "shape", where, "four lengths", list_of(is_count, 4))),
+            grid=tuple(_member(document, "grid", where, "rows and columns", list_of(is_count, 2))),
         )
 
     def to_json(self) -> Json:
@@ -176,9 +223,7 @@ class Provenance:
         )
 
     def to_json(self) -> Json:
-        return _present(
-            sources=list(self.sources), composite=self.composite, gap_fill=self.gap_fill, notes=self.notes
-        )
+        return _present(sources=list(self.sources), composite=self.composite, gap_fill=self.gap_fill, notes=self.notes)
 
 
 @dataclass(frozen=True)
@@ -206,21 +251,23 @@ class StoreMetadata:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> StoreMetadata:
         where = "the chronozarr block of zarr.json"
-        provenance = document.get("provenance")
+        provenance = _member(document, "provenance", where, default=None)
+        bands = _member(document, "bands", where, "a list of band objects", list_of(_is_band))
+        levels = _member(document, "levels", where, "a list of objects", list_of(is_object), ())
         return cls(
-            times=tuple(_member(document, "times", where)),
-            bands=tuple(Band.from_json(band) for band in _member(document, "bands", where)),
-            nodata=document.get("nodata"),
-            crs=_member(document, "crs", where),
+            times=tuple(_member(document, "times", where, "a list of ISO-8601 strings", list_of(is_text))),
+            bands=tuple(_stored_band(band) for band in bands),
+            nodata=_member(document, "nodata", where, "a finite number or null", is_number, None),
+            crs=_member(document, "crs", where, "EPSG:<code>", is_epsg),
             temporal=TemporalEncoding.from_json(_member(document, "temporal", where)),
-            levels=tuple(Level.from_json(level) for level in document.get("levels", ())),
-            spec_version=_member(document, "spec_version", where),
-            variable=document.get("variable", "data"),
-            volatility_path=document.get("volatility_path", "volatility"),
-            mask_variable=document.get("mask_variable"),
-            coverage_variable=document.get("coverage_variable"),
+            levels=tuple(Level.from_json(level) for level in levels),
+            spec_version=_member(document, "spec_version", where, "text", is_text),
+            variable=_member(document, "variable", where, "the name of an array", is_variable, "data"),
+            volatility_path=_member(document, "volatility_path", where, "a path", is_node_path, "volatility"),
+            mask_variable=_member(document, "mask_variable", where, "the name of an array", is_variable, None),
+            coverage_variable=_member(document, "coverage_variable", where, "the name of an array", is_variable, None),
             provenance=None if provenance is None else Provenance.from_json(provenance),
-            shard_bytes=document.get("shard_bytes"),
+            shard_bytes=_member(document, "shard_bytes", where, "an object", is_object, None),
         )
 
     def to_json(self) -> Json:

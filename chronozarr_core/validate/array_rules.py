@@ -6,8 +6,9 @@ import numpy as np
 
 from chronozarr_core.errors import CorruptStoreError
 from chronozarr_core.instants import CALENDAR, UNITS, format_instant
+from chronozarr_core.json_values import is_count, is_number, shown
 from chronozarr_core.validate import members
-from chronozarr_core.validate.members import compressor_problems, problems, shown
+from chronozarr_core.validate.members import compressor_problems, problems
 from chronozarr_core.validate.rules import Found, UnknownError, rule
 from chronozarr_core.validate.subject import LARGEST_CHUNK, PLANES, ROLES, ArrayNode, Subject
 
@@ -156,7 +157,7 @@ def blosc_has_the_element_size(array: ArrayNode) -> Found:
     found, allowed = codec.get("configuration", {}).get("typesize"), {_itemsize(array)}
     if array.role in PLANES:
         allowed.add(array.subject.dtype.itemsize)
-    if members.is_count(found) and found not in allowed:
+    if is_count(found) and found not in allowed:
         yield array.key, f"blosc typesize is {found}: expected {_itemsize(array)}, the element size in bytes"
 
 
@@ -174,7 +175,7 @@ def fill_value_is_nodata(array: ArrayNode) -> Found:
         return
     nodata, found = array.subject.nodata, array.member("fill_value")
     expected = 0 if nodata is None else nodata
-    if not members.is_number(found) or found != expected:
+    if not is_number(found) or found != expected:
         yield array.key, f"fill_value is {shown(found)}: expected {expected}, {_because(nodata)}"
 
 
@@ -190,7 +191,7 @@ def nodata_attribute_is_nodata(array: ArrayNode) -> Found:
     nodata, found = array.subject.nodata, array.attributes.get("nodata")
     if nodata is None and found is not None:
         yield array.key, f"attribute nodata is {shown(found)}: expected none, since chronozarr.nodata is null"
-    elif nodata is not None and not (members.is_number(found) and found == nodata):
+    elif nodata is not None and not (is_number(found) and found == nodata):
         yield array.key, f"attribute nodata is {shown(found)}: expected {nodata}, chronozarr.nodata"
 
 
@@ -198,7 +199,7 @@ def nodata_attribute_is_nodata(array: ArrayNode) -> Found:
 def plane_is_filled_with_0(array: ArrayNode) -> Found:
     """``fill_value`` of a plane is 0 (§2.4, §2.5)."""
     found = array.member("fill_value")
-    if array.role in PLANES and not (members.is_number(found) and found == 0):
+    if array.role in PLANES and not (is_number(found) and found == 0):
         yield array.key, f"fill_value is {shown(found)}: expected 0"
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from chronozarr_core.chunks import ChunkFormat
 from chronozarr_core.errors import CorruptStoreError
 from chronozarr_core.frames import Strip
+from chronozarr_core.json_values import shown
 from chronozarr_core.layout import data_key, plane_key
 from chronozarr_core.plan import default_workers
 from chronozarr_core.pyramid import PyramidBuilder
 from chronozarr_core.storage import StorageError
 from chronozarr_core.temporal import Group, absolute_difference_sum, groups, reconstruct
-from chronozarr_core.validate.members import shown
 from chronozarr_core.validate.rules import Found, Judge, UnknownError, rule
 from chronozarr_core.validate.subject import ROLES, Subject
 from chronozarr_core.volatility import volatility

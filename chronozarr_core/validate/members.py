@@ -3,93 +3,37 @@
 from __future__ import annotations
 
 import re
-import reprlib
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chronozarr_core.dtypes import DTYPES
+from chronozarr_core.json_values import (
+    Check,
+    is_codec,
+    is_count,
+    is_epsg,
+    is_integer,
+    is_node_path,
+    is_number,
+    is_object,
+    is_references,
+    is_text,
+    is_variable,
+    list_of,
+    shown,
+)
 from chronozarr_core.validate.rules import Found, UnknownError
 
-Check = Callable[[Any], bool]
-
-_LARGEST_INTEGER = 2**53
-_NAME_LENGTH = 200
 _ABSENT = object()
-
-
-def shown(value: Any) -> str:
-    """A JSON value in a message, cut where it is long."""
-    text = reprlib.repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def is_number(value: Any) -> bool:
-    """A finite JSON number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def is_integer(value: Any) -> bool:
-    """A JSON integer that a double holds."""
-    return is_number(value) and value == int(value) and abs(value) <= _LARGEST_INTEGER and isinstance(value, int)
-
-
-def is_count(value: Any) -> bool:
-    """A length: an integer of at least 1."""
-    return is_integer(value) and value >= 1
-
-
-def is_text(value: Any) -> bool:
-    """A string that is not empty."""
-    return isinstance(value, str) and bool(value)
-
-
-def is_object(value: Any) -> bool:
-    """A JSON object."""
-    return isinstance(value, dict)
-
-
-def is_node_path(value: Any) -> bool:
-    """Names joined with ``/`` that every kind of storage can hold, and that stay inside the store."""
-    return is_text(value) and all(_is_node_name(name) for name in value.split("/"))
-
-
-def _is_node_name(name: str) -> bool:
-    return name.isprintable() and name.strip(".") != "" and "\\" not in name and len(name.encode()) <= _NAME_LENGTH
-
-
-def is_variable(value: Any) -> bool:
-    """The name of one node."""
-    return is_node_path(value) and "/" not in value
-
-
-def list_of(check: Check, length: int | None = None) -> Check:
-    """A check of lists: of ``length``, or of any length but 0."""
-
-    def is_list(value: Any) -> bool:
-        if not isinstance(value, list) or (len(value) != length if length else not value):
-            return False
-        return all(check(each) for each in value)
-
-    return is_list
 
 
 def _is_version(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"0\.[12]\.\d+\S*", value) is not None
 
 
-def _is_epsg(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"EPSG:[1-9][0-9]{0,8}", value) is not None
-
-
 def _is_nodata(value: Any) -> bool:
     return value is None or is_number(value)
-
-
-def _is_references(value: Any) -> bool:
-    keys = re.compile("0|[1-9][0-9]{0,9}")
-    return isinstance(value, dict) and all(keys.fullmatch(key) and is_integer(each) for key, each in value.items())
 
 
 def _is_chunk_grid(value: Any) -> bool:
@@ -104,10 +48,6 @@ def _is_default_encoding(value: Any) -> bool:
         return False
     configuration = value.get("configuration", {})
     return isinstance(configuration, dict) and configuration.get("separator", "/") == "/"
-
-
-def _is_codec(value: Any) -> bool:
-    return isinstance(value, dict) and is_text(value.get("name")) and isinstance(value.get("configuration", {}), dict)
 
 
 @dataclass(frozen=True)
@@ -180,7 +120,7 @@ BLOCK = _table(
     Member("bands", "a list of band objects", list_of(lambda band: is_object(band) or is_text(band))),
     Member("band_names", "a list of the bands' names", list_of(is_text), added=True),
     Member("nodata", "a finite number or null", _is_nodata, added=True),
-    Member("crs", "EPSG:<code>", _is_epsg),
+    Member("crs", "EPSG:<code>", is_epsg),
     Member("temporal", "an object (§4.1)", is_object),
     Member("volatility_path", "the path of the volatility array", is_node_path, added=True),
     Member("provenance", "an object (§3.8)", is_object, required=False),
@@ -209,7 +149,7 @@ LEVEL = _table(
 STAR_DELTA = _table(
     Member("anchor_interval", "an integer of at least 1", is_count),
     Member("anchor_indices", "a list of timesteps", list_of(is_integer)),
-    Member("delta_reference", "an object of timesteps in decimal and the anchors they refer to", _is_references),
+    Member("delta_reference", "an object of timesteps in decimal and the anchors they refer to", is_references),
 )
 SELECTION = _table(
     Member("mode", "'auto'", lambda value: value == "auto"),
@@ -236,7 +176,7 @@ ARRAY = _table(
     Member("chunk_grid", "a regular grid with a chunk_shape", _is_chunk_grid),
     Member("chunk_key_encoding", "default with separator '/'", _is_default_encoding),
     Member("fill_value", "a value", lambda _: True),
-    Member("codecs", "a list of codecs, each an object with a name", list_of(_is_codec)),
+    Member("codecs", "a list of codecs, each an object with a name", list_of(is_codec)),
     Member("attributes", "an object", is_object),
 )
 

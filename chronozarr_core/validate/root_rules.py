@@ -9,10 +9,11 @@ from typing import Any
 from chronozarr_core.crs import epsg_code
 from chronozarr_core.dtypes import STAR_DELTA_DTYPES, check_nodata
 from chronozarr_core.errors import ChronozarrError
+from chronozarr_core.json_values import is_node_path, shown
 from chronozarr_core.model import Json
 from chronozarr_core.plan import SAMPLED_CELLS, STAR_DELTA_RATIO
 from chronozarr_core.validate import members
-from chronozarr_core.validate.members import is_node_path, problems, shown
+from chronozarr_core.validate.members import problems
 from chronozarr_core.validate.rules import Found, UnknownError, rule
 from chronozarr_core.validate.subject import PLANES, ROLES, LevelGroup, Subject, each, milliseconds, ordered
 

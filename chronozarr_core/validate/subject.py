@@ -21,6 +21,7 @@ from chronozarr_core.dtypes import DTYPES, Nodata, check_nodata, fill_value
 from chronozarr_core.errors import ChronozarrError, CorruptStoreError
 from chronozarr_core.grid import RasterGrid, Transform
 from chronozarr_core.instants import parse_instant
+from chronozarr_core.json_values import is_number
 from chronozarr_core.layout import node_key
 from chronozarr_core.model import Json
 from chronozarr_core.storage import Storage, StorageError, read_json
@@ -34,7 +35,6 @@ from chronozarr_core.validate.members import (
     STAR_DELTA,
     as_object,
     compressor_problems,
-    is_number,
     well_formed,
 )
 from chronozarr_core.validate.rules import UnknownError

@@ -6,18 +6,20 @@ import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numcodecs
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from chronozarr_core import Provenance, StoreNotFoundError
+from chronozarr_core import ChronozarrError, Provenance, StoreNotFoundError
 from chronozarr_core.chunks import Compression
 from chronozarr_core.storage import LocalStorage
+from chronozarr_core.store import ChronoStore
 from chronozarr_core.validate import RULES, Finding, Rule, validate
 from tests.core.builders import DTYPES, drifting, edit_block, edit_json, noise, planes, write_store
 
@@ -765,3 +767,16 @@ def test_odd_documents_give_findings_and_never_a_traceback(
     storage = Patched(base, drawn.draw(mutations(documents)))
     findings = validate(storage)
     assert all(finding.section.startswith("§") and finding.key and finding.message for finding in findings)
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(drawn=st.data())
+def test_odd_documents_open_or_are_refused_by_name(small: tuple[Path, dict[str, Any]], drawn: st.DataObject) -> None:
+    base, documents = small
+    mutated = drawn.draw(mutations(documents))
+    mutated["zarr.json"].pop("consolidated_metadata", None)
+    assume(isinstance(mutated["zarr.json"].get("attributes"), dict))
+    with suppress(ChronozarrError):
+        store = ChronoStore(Patched(base, mutated))
+        assert len(store.grids) == len(store.levels) >= 1
+        assert store.dtype.name in DTYPES
