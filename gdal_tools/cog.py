@@ -331,7 +331,7 @@ def _period(date: str) -> tuple[np.datetime64, np.datetime64]:
         begin = parse_instant(date) if len(date) > len("YYYY-MM-DD") else np.datetime64(date)
     except ValueError:
         raise ValueError(f"names {date!r}, which is not a date") from None
-    return begin, begin + 1  # one of the unit that the text has: a year, a month, a day
+    return begin, (begin.astype(np.int64) + 1).astype(begin.dtype)  # in the unit of the text: a year, a month, a day
 
 
 def _span(times: Instants) -> str:
