@@ -92,4 +92,3 @@ def differences(ours: list[dict[str, NDArray[Any]]], theirs: list[dict[str, NDAr
 
 def _same(one: dict[str, NDArray[Any]], other: dict[str, NDArray[Any]], name: str) -> bool:
     return name in one and name in other and same_bits(one[name], other[name])
-

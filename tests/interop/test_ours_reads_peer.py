@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 from chronozarr_core import encode, open_store
+from chronozarr_core.validate import validate
 from tests.core.builders import CRS, TRANSFORM, months
 from tests.interop.cases import Case, differences, matrix, read_all
 from tests.interop.peer import Peer
@@ -39,8 +40,11 @@ def keywords(case: Case) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("case", matrix(CODECS), ids=str)
-def test_we_read_every_level_of_the_peers_store_as_the_peer_does(case: Case, peer: Peer, tmp_path: Path) -> None:
+def test_we_accept_the_peers_store_and_read_every_level_as_the_peer_does(
+    case: Case, peer: Peer, tmp_path: Path
+) -> None:
     peer.encode(case.data(), tmp_path / "theirs", **keywords(case))
+    assert validate(tmp_path / "theirs") == []
     ours = read_all(open_store(tmp_path / "theirs"))
     assert differences(ours[:1], [{"data": case.data(), **case.planes()}]) == []
     assert differences(ours, peer.read_all(tmp_path / "theirs")) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,12 @@ SHAPE = (2, 3, 150, 201)
 pytestmark = pytest.mark.qgis
 
 
-@pytest.fixture(scope="module", autouse=True)
-def application() -> Iterator[Any]:
-    """QGIS without a window."""
+@pytest.fixture(scope="session", autouse=True)
+def application() -> Any:
+    """QGIS without a window, until the process ends: exitQgis would crash on layers that a failed test still holds."""
     running = core.QgsApplication([], False)
     running.initQgis()
-    yield running
-    running.exitQgis()
+    return running
 
 
 def export(tmp_path: Path, data: NDArray[Any], **parts: Any) -> Any:
