@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 
-def task(case: str, folder: Path, encoding: str):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def task(case: str, folder: Path, encoding: str):  # type: ignore[no-untyped-def]
     """The task as a function without arguments."""
     import chronozarr
     import numpy as np

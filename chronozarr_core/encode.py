@@ -14,6 +14,7 @@ import numpy as np
 
 from chronozarr_core.chunks import Compression, encode_strings
 from chronozarr_core.dtypes import Nodata
+from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.frames import FrameSeries, as_series
 from chronozarr_core.groups import CellWriter, GroupResult, GroupRun
 from chronozarr_core.instants import as_instants
@@ -89,6 +90,7 @@ def encode(
         Anything that cannot be stored exactly, or that would have to be guessed. Nothing is left behind.
     """
     if isinstance(data, FrameSeries):
+        _refuse_twice(crs, transform, times, bands, mask, coverage, provenance, nodata)
         series: FrameSeries = data
     else:
         series = as_series(
@@ -111,6 +113,13 @@ def encode(
         workers=default_workers() if workers is None else workers,
     )
     return encode_series(series, out, options)
+
+
+def _refuse_twice(*given: Any) -> None:
+    if any(value is not None and not (isinstance(value, str) and value == "default") for value in given):
+        raise ChronozarrError(
+            "a frame series brings its own crs, times, bands, nodata and planes: do not pass them again"
+        )
 
 
 def encode_series(
@@ -242,4 +251,3 @@ def _coordinate_objects(layout: Layout) -> Iterator[tuple[str, bytes]]:
         yield f"{level.path}/band/c/0", encode_strings(layout.metadata.band_names, COORDINATE_COMPRESSION)
         yield f"{level.path}/y/c/0", bytes(compress(grid.y.astype("<f8")))
         yield f"{level.path}/x/c/0", bytes(compress(grid.x.astype("<f8")))
-

@@ -161,7 +161,9 @@ def _as_mask(plane: NDArray[Any], t: int) -> NDArray[np.uint8]:
 
 def _as_coverage(plane: NDArray[Any], t: int) -> NDArray[np.uint8]:
     if plane.dtype.kind == "i" and plane.min(initial=0) < 0:
-        raise ChronozarrError(f"coverage of timestep {t} holds negative counts: expected numbers of observations (§2.5)")
+        raise ChronozarrError(
+            f"coverage of timestep {t} holds negative counts: expected numbers of observations (§2.5)"
+        )
     saturated: NDArray[np.uint8] = np.minimum(plane, 255).astype(np.uint8)
     return saturated
 

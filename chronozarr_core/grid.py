@@ -39,7 +39,9 @@ class RasterGrid:
         if b or d:
             raise ChronozarrError(f"the grid is rotated (transform {list(self.transform)}): a store needs b = d = 0")
         if a <= 0 or e >= 0:
-            raise ChronozarrError(f"the grid is not north up (transform {list(self.transform)}): a > 0 and e < 0 needed")
+            raise ChronozarrError(
+                f"the grid is not north up (transform {list(self.transform)}): a > 0 and e < 0 needed"
+            )
         if self.height < 1 or self.width < 1:
             raise ChronozarrError(f"the grid is empty: {self.height} x {self.width} pixels")
 
@@ -76,7 +78,7 @@ class RasterGrid:
         return -(-self.height // chunk_size), -(-self.width // chunk_size)
 
     def levels(self, chunk_size: int, n_lods: int | None = None) -> tuple[RasterGrid, ...]:
-        """This grid and its coarser levels: ``n_lods`` of them, or up to the first of one cell (§6)."""
+        """The grid and its coarser levels: ``n_lods`` of them, or up to the first of one cell (§6)."""
         grids = [self]
         while len(grids) < n_lods if n_lods is not None else grids[-1].cells(chunk_size) != (1, 1):
             grids.append(grids[-1].coarser())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ def parse_instant(text: str) -> np.datetime64:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def format_instant(instant: np.datetime64) -> str:
@@ -83,6 +83,11 @@ def _instant(value: object) -> np.datetime64:
         value = value.decode()
     if isinstance(value, datetime):
         value = value.isoformat()
+    calendar = getattr(value, "calendar", "standard")
+    if calendar not in ("standard", "gregorian", CALENDAR):
+        raise ChronozarrError(
+            f"{value} is a date of the calendar {calendar}: a store holds Gregorian ones, convert it first"
+        )
     if isinstance(value, np.datetime64):
         return np.datetime64(as_instants(np.array([value]))[0])
     return parse_instant(str(value))

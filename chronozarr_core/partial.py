@@ -50,7 +50,7 @@ class PartialStore:
             An interrupted run is there and ``resume`` is not asked for, or it had other data or options, or another
             process is writing it. What is there stays.
         """
-        if self.path.exists() and not resume:
+        if self.path.exists() and not resume and not self._is_written():
             raise ChronozarrError(
                 f"{self.path} is left from an interrupted run: continue it with --resume, or remove the folder"
             )
@@ -67,6 +67,14 @@ class PartialStore:
         except ChronozarrError:
             self.leave()
             raise
+
+    def _is_written(self) -> bool:
+        """Whether another process is writing the folder now."""
+        if not (self.path / JOURNAL).is_dir():
+            return False
+        free = self._lock.acquire()
+        self._lock.release()
+        return not free
 
     def _is_ours(self) -> bool:
         """Whether there is nothing, or what a run leaves that was killed at whatever moment."""

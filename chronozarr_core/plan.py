@@ -145,7 +145,9 @@ def make_plan(series: FrameSeries, options: EncodeOptions, temporal: TemporalEnc
 
 def _levels(grids: Sequence[RasterGrid], n_time: int, n_band: int, chunk_size: int) -> tuple[Level, ...]:
     return tuple(
-        Level(str(k), grid.resolution, grid.transform, (n_time, n_band, grid.height, grid.width), grid.cells(chunk_size))
+        Level(
+            str(k), grid.resolution, grid.transform, (n_time, n_band, grid.height, grid.width), grid.cells(chunk_size)
+        )
         for k, grid in enumerate(grids)
     )
 
@@ -186,7 +188,9 @@ def sample_cells(series: FrameSeries, options: EncodeOptions) -> Sample:
     chunks = ChunkFormat(shape, series.dtype, fill, options.compression, "sample")
     measure = partial(_measure_group, series, chunks, cells)
     with ThreadPoolExecutor(options.workers) as pool:
-        sizes = list(pool.map(measure, groups(len(series.times), delta_references(len(series.times), options.anchor_interval))))
+        sizes = list(
+            pool.map(measure, groups(len(series.times), delta_references(len(series.times), options.anchor_interval)))
+        )
     plain, star_delta = (sum(column) for column in zip(*sizes, strict=True))
     return Sample(len(cells), len(cells) * chunks.nbytes * len(series.times), plain, star_delta)
 
@@ -260,5 +264,3 @@ def fingerprint(series: FrameSeries, options: EncodeOptions) -> Json:
             options.n_lods,
         ],
     }
-
-

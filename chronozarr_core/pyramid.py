@@ -15,9 +15,7 @@ from chronozarr_core.grid import RasterGrid
 _SUM_DTYPE = {"uint8": np.uint16, "uint16": np.uint32, "int16": np.int32, "float32": np.float64}
 
 
-def block_mean(
-    values: NDArray[Any], nodata: Nodata = None, mask: NDArray[np.uint8] | None = None
-) -> NDArray[Any]:
+def block_mean(values: NDArray[Any], nodata: Nodata = None, mask: NDArray[np.uint8] | None = None) -> NDArray[Any]:
     """Mean of the valid pixels of each 2 x 2 block (§6).
 
     Parameters
@@ -41,9 +39,7 @@ def block_mean(
     return out
 
 
-def _mean_plane(
-    plane: NDArray[Any], valid: NDArray[np.bool_] | None, fill: int | float, out: NDArray[Any]
-) -> None:
+def _mean_plane(plane: NDArray[Any], valid: NDArray[np.bool_] | None, fill: int | float, out: NDArray[Any]) -> None:
     if valid is None or valid.all():
         _divide(_block_sum(plane), 4, out)
         return

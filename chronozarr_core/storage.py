@@ -86,7 +86,7 @@ def read_json(storage: Storage, key: str) -> dict[str, Any] | None:
         return None
     try:
         document = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptStoreError(f"{storage.location}/{key} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise CorruptStoreError(f"{storage.location}/{key} holds a JSON {type(document).__name__}: expected an object")

@@ -20,6 +20,7 @@ from chronozarr_core.errors import CorruptStoreError, SelectionError, StoreNotFo
 from chronozarr_core.frames import Strip
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.instants import Instants, as_instants
+from chronozarr_core.json_values import shown
 from chronozarr_core.layout import PLANE_DTYPE, ROOT, data_key, node_key, plane_key, read_array
 from chronozarr_core.model import Band, Json, Level, Provenance, StoreMetadata
 from chronozarr_core.plan import default_workers
@@ -73,9 +74,9 @@ class ChronoStore:
         root = read_json(storage, ROOT)
         if root is None:
             raise StoreNotFoundError(f"no chronozarr store at {storage.location}: there is no {ROOT}")
-        self.attributes: Json = root.get("attributes", {})
+        self.attributes: Json = _object(root, "attributes", ROOT)
         self.metadata = read_metadata(self.attributes, storage.location)
-        self._consolidated: Json = (root.get("consolidated_metadata") or {}).get("metadata", {})
+        self._consolidated: Json = _object(_object(root, "consolidated_metadata", ROOT), "metadata", ROOT)
         self.times: Instants = as_instants(list(self.metadata.times))
         self._arrays: dict[str, ChunkFormat] = {}
         self._anchors = _ChunkCache(ANCHOR_CACHE_BYTES)
@@ -137,10 +138,12 @@ class ChronoStore:
         CorruptStoreError
             There is none.
         """
-        document = self._consolidated.get(path) or read_json(self._storage, node_key(path))
+        if path in self._consolidated:
+            return _object(self._consolidated, path, "consolidated_metadata of zarr.json")
+        document = read_json(self._storage, node_key(path))
         if document is None:
             raise CorruptStoreError(f"{self.location}: {node_key(path)} is missing")
-        return dict(document)
+        return document
 
     def select_level(self, resolution: float) -> int:
         """The largest level whose resolution does not exceed ``resolution`` in CRS units; 0 if none (§10.3)."""
@@ -177,7 +180,7 @@ class ChronoStore:
         """
         t, lod = self._timestep(t), self._lod(lod)
         window = _Window(self.grids[lod], rows, cols)
-        out = np.empty((len(self.bands), *window.shape), self.dtype)
+        out = np.empty((len(self.bands), *window.shape), self._data(lod).dtype)
         self._each(partial(self._fill_data, out, t, lod), window.pieces(self.chunk_size))
         return out
 
@@ -241,7 +244,7 @@ class ChronoStore:
 
         The mask and the coverage, where the store has them, are coordinates (time, y, x).
         """
-        import xarray as xr
+        import xarray as xr  # noqa: PLC0415  # QGIS brings none, and everything else works without
 
         lod = self._lod(lod)
         chosen = self._timesteps(times)
@@ -270,16 +273,18 @@ class ChronoStore:
         except (KeyError, IndexError, TypeError):
             raise CorruptStoreError(f"{self.location} lists its levels neither in chronozarr nor multiscales") from None
         for path in paths:
-            attributes = self.array_document(path).get("attributes", {})
+            attributes = _object(self.array_document(path), "attributes", node_key(path))
             shape, chunks = read_array(self._array_json(path), path)
             size = chunks.shape[-1]
-            yield Level.from_json({
-                "path": path,
-                "resolution": attributes.get("resolution"),
-                "transform": attributes.get("transform", ()),
-                "shape": shape,
-                "grid": [-(-length // size) for length in shape[2:]],
-            })
+            yield Level.from_json(
+                {
+                    "path": path,
+                    "resolution": attributes.get("resolution"),
+                    "transform": attributes.get("transform", ()),
+                    "shape": shape,
+                    "grid": [-(-length // size) for length in shape[2:]],
+                }
+            )
 
     def _array_json(self, level: str) -> Json:
         return self.array_document(f"{level}/{self.metadata.variable}")
@@ -289,8 +294,8 @@ class ChronoStore:
         chunks = self._chunks(f"{level.path}/{self.metadata.variable}", level.shape)
         if chunks.dtype.name not in DTYPES or chunks.shape[:2] != (1, len(self.bands)):
             raise UnsupportedStoreError(
-                f"{self.location}: {chunks.key} has data type {chunks.dtype} and chunks {chunks.shape}: expected one of "
-                f"{', '.join(DTYPES)} and (1, {len(self.bands)}, cs, cs) (§2.1)"
+                f"{self.location}: {chunks.key} has data type {chunks.dtype} and chunks {chunks.shape}: "
+                f"expected one of {', '.join(DTYPES)} and (1, {len(self.bands)}, cs, cs) (§2.1)"
             )
         if lod:
             self._check_chunks(chunks, self._data(0).shape, self.dtype)
@@ -342,15 +347,13 @@ class ChronoStore:
         return cached
 
     def _scratch(self, chunks: ChunkFormat) -> NDArray[Any]:
-        """This thread's buffer for a chunk that is copied out at once."""
+        """The calling thread's buffer for a chunk that is copied out at once."""
         buffer: NDArray[Any] | None = getattr(self._local, "buffer", None)
         if buffer is None:
             buffer = self._local.buffer = chunks.empty()
         return buffer
 
-    def _read_plane(
-        self, name: str | None, t: int, lod: int, rows: slice, cols: slice
-    ) -> NDArray[np.uint8] | None:
+    def _read_plane(self, name: str | None, t: int, lod: int, rows: slice, cols: slice) -> NDArray[np.uint8] | None:
         if name is None:
             return None
         t, lod = self._timestep(t), self._lod(lod)
@@ -389,9 +392,7 @@ class ChronoStore:
         offset = np.array([band.offset for band in self.bands], np.float64)[:, None, None]
         return np.where(valid, values * scale + offset, np.nan)
 
-    def _pixel(
-        self, row: int | None, col: int | None, x: float | None, y: float | None, lod: int
-    ) -> tuple[int, int]:
+    def _pixel(self, row: int | None, col: int | None, x: float | None, y: float | None, lod: int) -> tuple[int, int]:
         grid = self.grids[lod]
         if row is not None and col is not None and x is None and y is None:
             if not (0 <= row < grid.height and 0 <= col < grid.width):
@@ -421,6 +422,16 @@ class ChronoStore:
             return list(range(len(self.times))[times])
         chosen: ArrayLike = [times] if isinstance(times, int | np.integer) else times
         return [self._timestep(int(t)) for t in np.asarray(chosen).ravel()]
+
+
+def _object(document: Json, name: str, where: str) -> Json:
+    """A member that is an object, empty where it is absent or null."""
+    value = document.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise CorruptStoreError(f"{where} has {name} {shown(value)}: expected an object")
+    return value
 
 
 def read_metadata(attributes: Json, location: str) -> StoreMetadata:

@@ -37,9 +37,7 @@ def _nearest(t: int, interval: int, anchors: tuple[int, ...]) -> int:
     return nearest_anchor(t, anchors[before : before + 2])
 
 
-def residual(
-    source: NDArray[Any], anchor: NDArray[Any], out: NDArray[Any] | None = None
-) -> NDArray[Any]:
+def residual(source: NDArray[Any], anchor: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
     """Modular difference of a timestep to its anchor (§4.2.4).
 
     Parameters
@@ -55,9 +53,7 @@ def residual(
     return difference
 
 
-def reconstruct(
-    stored: NDArray[Any], anchor: NDArray[Any], out: NDArray[Any] | None = None
-) -> NDArray[Any]:
+def reconstruct(stored: NDArray[Any], anchor: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
     """The timestep whose residual to ``anchor`` is ``stored``: (anchor + stored) mod 2**bits, never clamped (§4.2)."""
     true: NDArray[Any] = np.add(anchor, stored, out=out)
     return true

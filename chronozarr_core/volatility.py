@@ -10,7 +10,9 @@ from chronozarr_core.grid import RasterGrid
 DIVISOR = 10000
 
 
-def volatility(sums: NDArray[np.float64], n_delta: int, n_band: int, grid: RasterGrid, chunk_size: int) -> NDArray[np.float32]:
+def volatility(
+    sums: NDArray[np.float64], n_delta: int, n_band: int, grid: RasterGrid, chunk_size: int
+) -> NDArray[np.float32]:
     """Mean |source - ref| of each cell over ``n_delta`` timesteps, all bands and pixels, / 10000, clipped to 0..1.
 
     Parameters

@@ -22,9 +22,7 @@ def describe_bands(headers: Sequence[BandHeader], names: Sequence[str]) -> tuple
     ``names`` are the manifest's and replace everything; otherwise a band is called by its description, its colour
     (which is then its common name too), or its number from 1.
     """
-    return tuple(
-        _band(header, names[index] if names else "", number=index + 1) for index, header in enumerate(headers)
-    )
+    return tuple(_band(header, names[index] if names else "", number=index + 1) for index, header in enumerate(headers))
 
 
 def _band(header: BandHeader, given: str, number: int) -> Band:
@@ -43,17 +41,13 @@ def name_problems(where: str, bands: Sequence[Band]) -> Iterator[Problem]:
     names = [band.name for band in bands]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        yield Problem(
-            where, f"several bands are called {', '.join(twice)}", "name them in the manifest's bands column"
-        )
+        yield Problem(where, f"several bands are called {', '.join(twice)}", "name them in the manifest's bands column")
 
 
 def band_problems(where: str, bands: Sequence[Band], first: Sequence[Band], first_where: str) -> Iterator[Problem]:
     """How the bands of a source differ from the first source's."""
     if len(bands) != len(first):
-        yield Problem(
-            where, f"{len(bands)} bands, {first_where} has {len(first)}", "give every date the same bands"
-        )
+        yield Problem(where, f"{len(bands)} bands, {first_where} has {len(first)}", "give every date the same bands")
         return
     if [band.name for band in bands] != [band.name for band in first]:
         yield Problem(

@@ -34,14 +34,16 @@ def open_series(path: Path, variable: str | None = None, crs: str | None = None)
 
 
 def _open_dataset(path: Path) -> Any:
-    import xarray
+    import xarray  # noqa: PLC0415  # slow to import, and no other command needs it
 
     engine = "zarr" if path.is_dir() else "netcdf4"
     try:
         return xarray.open_dataset(path, engine=engine, mask_and_scale=False, decode_coords="all")
     except (ValueError, OSError, ImportError, KeyError) as error:
         kind = "Zarr group" if path.is_dir() else "netCDF file"
-        raise ChronozarrError(f"{path} does not open as a {kind}: {error}; rasters are for chronozarr convert") from error
+        raise ChronozarrError(
+            f"{path} does not open as a {kind}: {error}; rasters are for chronozarr convert"
+        ) from error
 
 
 def variable_series(dataset: Any, where: str, variable: str | None = None, crs: str | None = None) -> FrameSeries:
@@ -74,7 +76,9 @@ def _band(name: str, attributes: Mapping[str, Any]) -> Band:
 def _nodata(attributes: Mapping[str, Any], where: str) -> float | int | None:
     """The one declared fill value; NaN is left for the encoder to refuse where it occurs."""
     declared = {
-        value for name in ("_FillValue", "missing_value") if (value := attributes.get(name)) is not None and value == value
+        value
+        for name in ("_FillValue", "missing_value")
+        if (value := attributes.get(name)) is not None and not np.isnan(value)
     }
     if len(declared) > 1:
         raise ChronozarrError(f"{where} declares _FillValue and missing_value {sorted(declared)}: keep one of them")

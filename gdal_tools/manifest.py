@@ -63,7 +63,7 @@ def read_manifest(path: Path) -> Manifest:
 
     Raises
     ------
-    SourceProblems
+    SourceProblemsError
         Rows without uri, datetimes that are no dates, several rows for one date that do not name one band each.
     ChronozarrError
         The file is missing, not UTF-8, or neither CSV nor JSON of the expected form.
@@ -102,7 +102,9 @@ def _csv_rows(path: Path, text: str) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     names = [(name or "").strip().lower() for name in reader.fieldnames or []]
     if not {"uri", "datetime"} <= set(names):
-        raise ChronozarrError(f"{path} has columns {', '.join(names) or 'none'}: expected uri,datetime and optionally bands")
+        raise ChronozarrError(
+            f"{path} has columns {', '.join(names) or 'none'}: expected uri,datetime and optionally bands"
+        )
     reader.fieldnames = names
     return [(f"row {reader.line_num}", row) for row in reader if any(row.values())]
 
@@ -129,9 +131,9 @@ def _bounds(path: Path, bounds: Any) -> Bounds | None:
 
 
 def _dated_parts(path: Path, rows: Sequence[Row], problems: list[Problem]) -> Iterator[tuple[np.datetime64, Part]]:
-    for where, row in rows:
+    for number, row in rows:
         uri, text = row.get("uri"), row.get("datetime")
-        where = f"{path.name} {where}" + (f" ({uri})" if uri else "")
+        where = f"{path.name} {number}" + (f" ({uri})" if uri else "")
         if not isinstance(uri, str) or not uri.strip():
             problems.append(Problem(where, "there is no uri", "name the file"))
         elif not isinstance(text, str) or not text.strip():
@@ -162,7 +164,8 @@ def resolve_uri(uri: str, folder: Path) -> str:
 def _frames(path: Path, dated: Sequence[tuple[np.datetime64, Part]]) -> tuple[Frame, ...]:
     ordered = sorted(dated, key=lambda pair: pair[0])  # stable: parts of one date keep the manifest's order
     frames = [
-        Frame(instant, tuple(part for _, part in pairs)) for instant, pairs in groupby(ordered, key=lambda pair: pair[0])
+        Frame(instant, tuple(part for _, part in pairs))
+        for instant, pairs in groupby(ordered, key=lambda pair: pair[0])
     ]
     refuse(str(path), [problem for frame in frames for problem in _same_date_problems(frame)])
     refuse(str(path), list(_band_set_problems(frames)))
@@ -184,7 +187,9 @@ def _same_date_problems(frame: Frame) -> Iterator[Problem]:
         )
     elif len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        yield Problem(listed, f"band {', '.join(twice)} of {date} is given more than once", "keep one file for each band")
+        yield Problem(
+            listed, f"band {', '.join(twice)} of {date} is given more than once", "keep one file for each band"
+        )
 
 
 def _band_set_problems(frames: Sequence[Frame]) -> Iterator[Problem]:

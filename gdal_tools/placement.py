@@ -21,6 +21,11 @@ class Placement:
         bottom, right = self.row + source.height, self.col + source.width
         return self.row <= 0 and self.col <= 0 and bottom >= target.height and right >= target.width
 
+    def lies_within(self, source: RasterGrid, target: RasterGrid) -> bool:
+        """Whether every pixel of the source is on the target."""
+        bottom, right = self.row + source.height, self.col + source.width
+        return self.row >= 0 and self.col >= 0 and bottom <= target.height and right <= target.width
+
 
 def place(source: RasterGrid, target: RasterGrid) -> Placement | None:
     """Where a source lies on the lattice of the target; None where it lies off it or has other pixels.

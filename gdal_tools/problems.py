@@ -22,7 +22,7 @@ class Problem:
         return f"{self.where}: {self.what}; {self.fix}"
 
 
-class SourceProblems(ChronozarrError):
+class SourceProblemsError(ChronozarrError):
     """An input that cannot become a store; ``problems`` lists why."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
@@ -39,4 +39,4 @@ class SourceProblems(ChronozarrError):
 def refuse(source: str, problems: Sequence[Problem]) -> None:
     """Raise where there is any problem."""
     if problems:
-        raise SourceProblems(source, problems)
+        raise SourceProblemsError(source, problems)

@@ -87,7 +87,7 @@ class RasterSeries:
         masks = [piece.mask for piece in pieces if piece.mask is not None]
         return Strip(
             np.concatenate([piece.data for piece in pieces]),
-            np.minimum.reduce(masks) if masks else None,
+            np.min(masks, axis=0) if masks else None,
         )
 
     def release(self, t: int) -> None:
@@ -179,7 +179,7 @@ def _without(raw: NDArray[Any], alpha: int) -> NDArray[Any]:
 
 
 def _overlap(window: slice, offset: int, length: int) -> tuple[slice, slice]:
-    """The part of a target window that a source of ``length`` pixels at ``offset`` has: in its pixels, and in the window."""
+    """What a source of ``length`` pixels at ``offset`` has of a target window: in its own pixels, and in the window."""
     low = min(max(window.start, offset), window.stop)
     high = max(min(window.stop, offset + length), low)
     return slice(low - offset, high - offset), slice(low - window.start, high - window.start)

@@ -101,6 +101,11 @@ class Source:
         return data_bands(self.header.bands)[0].dtype
 
     @property
+    def missing_values(self) -> set[float]:
+        """Every value that is missing in some band."""
+        return {value for values in self.missing for value in values}
+
+    @property
     def has_plane(self) -> bool:
         """Whether an alpha band or a dataset mask says what is valid."""
         return self.header.alpha is not None or self.header.mask
@@ -119,7 +124,12 @@ class Source:
 
 def inspect(part: Part, options: SourceOptions, backend: RasterBackend) -> tuple[Source | None, list[Problem]]:
     """Open one file, and say what it is and everything that is wrong with it."""
-    if not part.uri.startswith("/vsi") and os.sep in part.uri and not _subdataset(part.uri) and not Path(part.uri).exists():
+    if (
+        not part.uri.startswith("/vsi")
+        and os.sep in part.uri
+        and not _subdataset(part.uri)
+        and not Path(part.uri).exists()
+    ):
         return None, [Problem(part.where, f"the file {part.uri} does not exist", "correct its uri or remove the row")]
     try:
         header = backend.header(part.uri)
@@ -188,7 +198,8 @@ def _georeference_problems(part: Part, header: RasterHeader, options: SourceOpti
     code = epsg_code(header.crs_wkt)
     if options.bounds is not None and code != options.crs:
         yield Problem(
-            part.where, f"it declares {code or describe_crs(header.crs_wkt)}, and --bounds is in {options.crs}",
+            part.where,
+            f"it declares {code or describe_crs(header.crs_wkt)}, and --bounds is in {options.crs}",
             "give --bounds in the frames' own CRS",
         )
     if code is None and options.crs is None:

@@ -37,14 +37,14 @@ def decide_validity(sources: Sequence[Source], options: SourceOptions, complete:
         return Validity(_number(only[0], sources[0]), False, f"nodata {only[0]:g}, in every band of every source")
     given = [value for value in options.nodata if math.isfinite(value)]
     nodata = _number(given[0], sources[0]) if len(given) == 1 and not planes else None
-    return Validity(nodata, True, f"a mask: {_why(planes, missing, complete)}")
+    return Validity(nodata, True, f"a mask: {_why(planes, missing)}")
 
 
 def _number(value: float, source: Source) -> Nodata:
     return float(value) if np.dtype(source.dtype).kind == "f" else int(value)
 
 
-def _why(planes: Sequence[Source], missing: set[tuple[float, ...]], complete: bool) -> str:
+def _why(planes: Sequence[Source], missing: set[tuple[float, ...]]) -> str:
     if planes:
         kind = "an alpha band" if planes[0].header.alpha is not None else "an internal mask"
         return f"{len(planes)} of the sources have {kind}"
@@ -52,7 +52,6 @@ def _why(planes: Sequence[Source], missing: set[tuple[float, ...]], complete: bo
         return "pixels outside a source have no value, and no nodata is declared"
     if len(missing) > 1:
         return f"sources or bands have different nodata ({'; '.join(sorted(map(_listed, missing)))})"
-    del complete
     return f"nodata {_listed(next(iter(missing)))} cannot be a store's"
 
 

@@ -90,7 +90,7 @@ def test_libraries_never_print(path: Path) -> None:
 def test_public_names_exist_and_have_docstrings_of_their_own(package: str) -> None:
     public = importlib.import_module(package)
     values = {name: getattr(public, name) for name in public.__all__}
-    documented = {name: value for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)}
+    documented = {name: value for name, value in values.items() if callable(value)}
     assert documented
     assert [name for name, value in documented.items() if not docstring(value)] == []
 

@@ -41,7 +41,7 @@ def validate(
     storage = LocalStorage(Path(store)) if isinstance(store, str | os.PathLike) else store
     try:
         root = read_json(storage, ROOT)
-    except (CorruptStoreError, RecursionError) as error:
+    except CorruptStoreError as error:
         return [Finding("§2", ROOT, f"{error}: expected the root group's document")]
     if root is None:
         raise StoreNotFoundError(f"no chronozarr store at {storage.location}: there is no {ROOT}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 from chronozarr_core.encode import EncodeResult, encode_series
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.frames import FrameSeries
+from chronozarr_core.instants import format_instant
 from chronozarr_core.partial import check_output
 from chronozarr_core.plan import EncodeOptions
 from gdal_tools.cli.options import (
@@ -32,20 +34,40 @@ RESUME_HINT = "interrupted: continue with the same command and --resume, or remo
 @click.command("convert")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--crs", metavar="EPSG:CODE", help="Target CRS (default: the first source's), and the CRS of sources "
-              "that declare none, such as a PNG with a world file.")
-@click.option("--transform", type=Numbers("a", "b", "c", "d", "e", "f"), metavar="A,B,C,D,E,F",
-              help="Target grid: affine transform of pixel corners, north up. Needs --crs and --shape.")
-@click.option("--shape", type=Numbers("height", "width", kind=int), metavar="HEIGHT,WIDTH",
-              help="Target grid in pixels.")
-@click.option("--bounds", type=Numbers("west", "south", "east", "north"), metavar="W,S,E,N",
-              help="Outer edges of every frame in the units of --crs, for images without a geotransform. "
-              "All frames must have one size.")
-@click.option("--resampling", type=click.Choice(RESAMPLING),
-              help="Warp sources that are not on the target grid with this method; without it they are refused.")
-@click.option("--nodata", multiple=True, metavar="N|nan|none",
-              help="A value that is missing, besides what the sources declare; repeatable. 'none' ignores what they "
-              "declare, 'nan' takes NaN for missing.")
+@click.option(
+    "--crs",
+    metavar="EPSG:CODE",
+    help="Target CRS (default: the first source's), and the CRS of sources "
+    "that declare none, such as a PNG with a world file.",
+)
+@click.option(
+    "--transform",
+    type=Numbers("a", "b", "c", "d", "e", "f"),
+    metavar="A,B,C,D,E,F",
+    help="Target grid: affine transform of pixel corners, north up. Needs --crs and --shape.",
+)
+@click.option(
+    "--shape", type=Numbers("height", "width", kind=int), metavar="HEIGHT,WIDTH", help="Target grid in pixels."
+)
+@click.option(
+    "--bounds",
+    type=Numbers("west", "south", "east", "north"),
+    metavar="W,S,E,N",
+    help="Outer edges of every frame in the units of --crs, for images without a geotransform. "
+    "All frames must have one size.",
+)
+@click.option(
+    "--resampling",
+    type=click.Choice(RESAMPLING),
+    help="Warp sources that are not on the target grid with this method; without it they are refused.",
+)
+@click.option(
+    "--nodata",
+    multiple=True,
+    metavar="N|nan|none",
+    help="A value that is missing, besides what the sources declare; repeatable. 'none' ignores what they "
+    "declare, 'nan' takes NaN for missing.",
+)
 @encode_options
 @click.option("--resume", is_flag=True, help="Continue an interrupted run at its first unfinished group.")
 @click.option("--dry-run", is_flag=True, help="Check every source, print what would be written, and stop.")
@@ -53,7 +75,7 @@ RESUME_HINT = "interrupted: continue with the same command and --resume, or remo
 def convert_command(
     source: Path, out: Path, nodata: tuple[str, ...], resume: bool, dry_run: bool, quiet: bool, **values: Any
 ) -> None:
-    """Convert the rasters that SOURCE lists into a chronozarr store at OUT.
+    r"""Convert the rasters that SOURCE lists into a chronozarr store at OUT.
 
     SOURCE is a manifest: CSV with the columns uri,datetime[,bands], or JSON with "items" of the same members and
     optional "bounds". Relative uris are relative to the manifest; rows come in any order. Several rows may share a
@@ -134,7 +156,9 @@ def _run(
 def summary(result: EncodeResult, n_time: int, options: EncodeOptions, seconds: float) -> str:
     """One line on what was written."""
     selection = result.temporal.selection
-    chosen = f" (auto: star-delta/plain = {selection.ratio:.2f} on {selection.sampled_cells} cells)" if selection else ""
+    chosen = (
+        f" (auto: star-delta/plain = {selection.ratio:.2f} on {selection.sampled_cells} cells)" if selection else ""
+    )
     codec = options.compression
     return (
         f"wrote {result.path}: {n_time} timesteps, {result.levels} levels, {result.objects} files, "
@@ -155,27 +179,34 @@ def _parse_nodata(texts: tuple[str, ...]) -> tuple[tuple[float, ...], bool]:
 
 
 def _print_plan(conversion: Conversion, options: EncodeOptions) -> None:
-    series = conversion.series
-    grid, times = series.grid, series.times
-    cost = estimate(series, options)
-    a, _, c, _, e, f = grid.transform
-    ratio = cost.sample.plain_bytes / cost.sample.raw_bytes
-    rows = [
-        ("grid", f"{grid.crs}, {grid.height} x {grid.width} pixels of {a:g} x {-e:g}, upper left corner ({c:g}, {f:g})"),
-        ("times", f"{len(times)}, {times[0]} to {times[-1]} UTC"),
-        ("data", f"{len(series.bands)} bands of {series.dtype.name}"),
-        *((f"  {band.name}", f"stored * {band.scale:g} + {band.offset:g} {band.units or ''}".rstrip()) for band in series.bands),
-        ("validity", series.validity.reason),
-        ("placement", _placement(conversion)),
-        ("levels", f"{len(grid.levels(options.chunk_size, options.n_lods))} of {options.chunk_size} x {options.chunk_size} cells"),
-        ("raw size", megabytes(cost.raw_bytes)),
-        ("store size", f"about {megabytes(cost.store_bytes)} ({options.compression.name} ratio {ratio:.2f} on "
-                       f"{cost.sample.cells} cells, before any star-delta saving)"),
-        ("time", f"about {cost.seconds:.1f} s with {options.workers} threads"),
-    ]  # fmt: skip
+    rows = [*_what(conversion), *_cost(conversion, options)]
     for name, text in rows:
         click.echo(f"{name + ':':<12} {text}")
     click.echo("nothing was written (--dry-run)")
+
+
+def _what(conversion: Conversion) -> Iterator[tuple[str, str]]:
+    """What a dry run says of the data."""
+    series, grid, times = conversion.series, conversion.series.grid, conversion.series.times
+    a, _, c, _, e, f = grid.transform
+    yield "grid", f"{grid.crs}, {grid.height} x {grid.width} pixels of {a:g} x {-e:g}, upper left corner ({c:g}, {f:g})"
+    yield "times", f"{len(times)}, {format_instant(times[0])} to {format_instant(times[-1])}"
+    yield "data", f"{len(series.bands)} bands of {series.dtype.name}"
+    for band in series.bands:
+        yield f"  {band.name}", f"stored * {band.scale:g} + {band.offset:g} {band.units or ''}".rstrip()
+    yield "validity", series.validity.reason
+    yield "placement", _placement(conversion)
+
+
+def _cost(conversion: Conversion, options: EncodeOptions) -> Iterator[tuple[str, str]]:
+    """What a dry run says of the store."""
+    cost, size = estimate(conversion.series, options), options.chunk_size
+    levels = conversion.series.grid.levels(size, options.n_lods)
+    sample = f"{cost.sample.plain_bytes / cost.sample.raw_bytes:.2f} on {cost.sample.cells} cells"
+    yield "levels", f"{len(levels)} of {size} x {size} cells"
+    yield "raw size", megabytes(cost.raw_bytes)
+    yield "store size", f"about {megabytes(cost.store_bytes)} ({options.compression.name} ratio {sample}, stored plain)"
+    yield "time", f"about {cost.seconds:.1f} s with {options.workers} threads"
 
 
 def _placement(conversion: Conversion) -> str:

@@ -18,7 +18,7 @@ def demo_command(out_dir: Path, quiet: bool) -> None:
     PNG frames with world files and four-band COGs become stores, which are validated, exported and drawn on a contact
     sheet.
     """
-    from gdal_tools.demo import run_demo
+    from gdal_tools.demo import run_demo  # noqa: PLC0415  # needs Pillow, which no other command does
 
     with progress_bar("demo", quiet) as progress:
         result = run_demo(out_dir, progress)

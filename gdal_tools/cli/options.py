@@ -17,7 +17,7 @@ from chronozarr_core.temporal import DEFAULT_ANCHOR_INTERVAL
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Numbers(click.ParamType):
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on, which older ones are not
     """A fixed count of numbers separated by commas."""
 
     def __init__(self, *names: str, kind: type = float) -> None:

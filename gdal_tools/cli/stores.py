@@ -99,18 +99,26 @@ def _temporal(temporal: TemporalEncoding) -> str:
 
 def _columns(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in (header, *rows)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *rows)
+    ]
 
 
 @click.command("export-cog")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("out_dir", type=click.Path(path_type=Path))
 @click.option("--level", type=click.IntRange(0), default=0, show_default=True, help="Pyramid level to export.")
-@click.option("--times", multiple=True, help="Timesteps: indices 0,5,-1, slices 0:12:3, dates 2024-03 or 2024-03-15, "
-              "ranges 2020-01..2022-06; repeatable (default: all).")
+@click.option(
+    "--times",
+    multiple=True,
+    help="Timesteps: indices 0,5,-1, slices 0:12:3, dates 2024-03 or 2024-03-15, "
+    "ranges 2020-01..2022-06; repeatable (default: all).",
+)
 @click.option("--physical", is_flag=True, help="float32 of stored * scale + offset, NaN where invalid.")
-@click.option("--compress", type=click.Choice(COMPRESSIONS), default="deflate", show_default=True,
-              help="Lossless compression.")
+@click.option(
+    "--compress", type=click.Choice(COMPRESSIONS), default="deflate", show_default=True, help="Lossless compression."
+)
 @click.option("--workers", type=click.IntRange(1), help="Frames written at once.")
 @quiet_option
 def export_cog_command(

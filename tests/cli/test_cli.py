@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,7 +106,10 @@ def test_an_output_that_is_a_file_or_not_empty_is_refused(tmp_path: Path) -> Non
 
 def test_a_store_that_is_not_there_or_not_one_is_named(tmp_path: Path) -> None:
     done = chronozarr("info", tmp_path / "none")
-    assert (done.returncode, done.stderr) == (1, f"Error: no chronozarr store at {tmp_path / 'none'}: there is no zarr.json\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"Error: no chronozarr store at {tmp_path / 'none'}: there is no zarr.json\n",
+    )
     (tmp_path / "zarr.json").write_text("{}")
     assert "not a chronozarr store" in chronozarr("info", tmp_path).stderr
 
@@ -123,10 +127,12 @@ main(sys.argv[1:], prog_name="chronozarr")
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     manifest, _ = write_series(tmp_path)
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
     closed = tmp_path / "closed"
-    closed.mkdir(mode=0o555)
+    closed.mkdir()
+    closed.chmod(0o555)
+    for path in (tmp_path, *tmp_path.parents):
+        if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077 == 0:
+            path.chmod(0o755)
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, "convert", manifest, closed / "store"],
         capture_output=True,

@@ -41,8 +41,7 @@ def command(manifest: Path, out: Path, *more: str) -> list[str]:
 
 
 def files(folder: Path) -> list[str]:
-    names = [os.path.relpath(os.path.join(root, name), folder) for root, _, found in os.walk(folder) for name in found]
-    return sorted(names)
+    return sorted(str(Path(root, name).relative_to(folder)) for root, _, found in os.walk(folder) for name in found)
 
 
 def assert_same_folder(folder: Path, expected: Path) -> None:

@@ -66,7 +66,12 @@ def _write_rasterio(
             transform=rasterio.Affine(*transform) if transform else rasterio.Affine.identity(), **options,
         ) as target:  # fmt: skip
             target.write(data)
-            for name, values in (("scales", scales), ("offsets", offsets), ("units", units), ("descriptions", descriptions)):
+            for name, values in (
+                ("scales", scales),
+                ("offsets", offsets),
+                ("units", units),
+                ("descriptions", descriptions),
+            ):
                 if values is not None:
                     setattr(target, name, values)
             if mask is not None:
@@ -114,7 +119,7 @@ def _write_osgeo(
 
 
 def write_png(path: Path, data: Any, *, palette: Sequence[int] | None = None, transparent: bytes | None = None) -> Path:
-    """A PNG of uint8 or uint16 ``data``, shape (y, x) or (y, x, channels), written byte by byte from the PNG standard."""
+    """A PNG of uint8 or uint16 ``data``, shape (y, x) or (y, x, channels), written from the PNG standard."""
     data = np.asarray(data)
     data = data[..., None] if data.ndim == 2 else data
     height, width, channels = data.shape

@@ -1,4 +1,4 @@
-"""Problems that people reported in public, each with the right value or the right error; numbers are those of the collection."""
+"""Problems that people reported in public, by their numbers, each with the right value or the right error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chronozarr_core import ChronoStore, EncodeOptions, open_store
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.instants import parse_instant
 from gdal_tools.convert import convert, prepare
-from gdal_tools.problems import SourceProblems
+from gdal_tools.problems import SourceProblemsError
 from gdal_tools.sources import SourceOptions
 from tests.gdal.builders import TRANSFORM, WORLD_FILE, write_manifest, write_png, write_tif
 
@@ -31,7 +31,7 @@ def store_of(manifest: Path, **options: Any) -> ChronoStore:
 
 
 def problems_of(manifest: Path, **options: Any) -> list[str]:
-    with pytest.raises(SourceProblems) as error:
+    with pytest.raises(SourceProblemsError) as error:
         prepare(manifest, SourceOptions(**options))
     return [str(problem) for problem in error.value.problems]
 
@@ -40,7 +40,9 @@ def valid_means(store: ChronoStore) -> list[float]:
     return [round(float(store.read(t)[store.read_valid(t)].mean()), 6) for t in range(len(store.times))]
 
 
-@pytest.mark.parametrize("text", ["05-06-2021", "2013-13-01", "2021-02-30", "20211399", "Mai 2021", "2021", "v2.0.2004.1.3"])
+@pytest.mark.parametrize(
+    "text", ["05-06-2021", "2013-13-01", "2021-02-30", "20211399", "Mai 2021", "2021", "v2.0.2004.1.3"]
+)
 def test_3_a_date_that_would_be_a_guess_is_refused(text: str) -> None:
     with pytest.raises(ChronozarrError, match="is not a date"):
         parse_instant(text)
@@ -123,7 +125,9 @@ def test_8_a_rotated_raster_is_refused(tmp_path: Path) -> None:
 def sentinel_files(folder: Path) -> Path:
     one, three, four, five = A.copy(), A.copy(), A.copy(), A.copy()
     one[0, 0], three[0, 0], four[0, 0], four[0, 1], five[0, 0] = -9999, -32768, -9999, NAN, NAN
-    for number, (data, nodata) in enumerate(((one, -9999), (one, None), (three, -32768), (four, -9999), (five, NAN)), 1):
+    for number, (data, nodata) in enumerate(
+        ((one, -9999), (one, None), (three, -32768), (four, -9999), (five, NAN)), 1
+    ):
         write_tif(folder / f"f{number}.tif", data, nodata=nodata)
     return manifest_of(folder, [f"f{number}.tif" for number in range(1, 6)])
 
@@ -155,7 +159,9 @@ def test_11_scale_and_offset_that_change_over_time_are_refused_not_dropped(tmp_p
     write_tif(tmp_path / "i2.tif", np.full((1, 2, 2), 6000, "uint16"), nodata=0, scales=[1e-4], offsets=[-0.1])
     (problem,) = problems_of(manifest_of(tmp_path, ["i1.tif", "i2.tif"]))
     assert "band 1 is stored * 0.0001 + -0.1, in m.csv row 2 (i1.tif) stored * 0.0001 + 0" in problem
-    write_tif(tmp_path / "i3.tif", np.full((2, 2, 2), 1000, "int16"), nodata=-1, scales=[1e-4, 1e-3], offsets=[10.0, 20.0])
+    write_tif(
+        tmp_path / "i3.tif", np.full((2, 2, 2), 1000, "int16"), nodata=-1, scales=[1e-4, 1e-3], offsets=[10.0, 20.0]
+    )
     physical = store_of(manifest_of(tmp_path, ["i3.tif"])).read_pixel(0, 0).physical[0]
     assert physical.tolist() == [1000 * 1e-4 + 10.0, 1000 * 1e-3 + 20.0]
 
@@ -217,7 +223,12 @@ WORLD_CASES = [
     ("n9", ".pgw", WORLD_FILE.replace("-10.0", "10.0"), (10.0, 0.0, 500000.0, 0.0, -10.0, 5000030.0)),
     ("n10", ".pgwx", WORLD_FILE, "n10.pgwx is not read as a world file: name it n10.pgw"),
     ("n11", ".pgw", "\ufeff" + WORLD_FILE, "n11.pgw is ignored by GDAL because it starts with a byte order mark"),
-    ("n12", ".pgw", WORLD_FILE.replace("\n", " "), "n12.pgw is ignored by GDAL because its six numbers stand on one line"),
+    (
+        "n12",
+        ".pgw",
+        WORLD_FILE.replace("\n", " "),
+        "n12.pgw is ignored by GDAL because its six numbers stand on one line",
+    ),
 ]
 
 

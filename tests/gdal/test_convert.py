@@ -15,7 +15,7 @@ from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.store import ChronoStore
 from chronozarr_core.validate import validate
 from gdal_tools.convert import convert, prepare
-from gdal_tools.problems import SourceProblems
+from gdal_tools.problems import SourceProblemsError
 from gdal_tools.sources import SourceOptions
 from tests.gdal.builders import CRS, TRANSFORM, WORLD_FILE, frame, write_manifest, write_png, write_series, write_tif
 
@@ -74,7 +74,10 @@ def test_scale_offset_unit_and_description_become_the_band(tmp_path: Path) -> No
         tmp_path, frame(), scales=[1e-4, 1e-3], offsets=[10.0, 20.0], units=["m", ""], descriptions=["ndvi", "evi"]
     )
     bands = converted(manifest, tmp_path).bands
-    assert [(b.name, b.scale, b.offset, b.units) for b in bands] == [("ndvi", 1e-4, 10.0, "m"), ("evi", 1e-3, 20.0, None)]
+    assert [(b.name, b.scale, b.offset, b.units) for b in bands] == [
+        ("ndvi", 1e-4, 10.0, "m"),
+        ("evi", 1e-3, 20.0, None),
+    ]
 
 
 def test_names_in_the_manifest_replace_those_in_the_file(tmp_path: Path) -> None:
@@ -97,7 +100,7 @@ def test_types_band_counts_and_names_that_differ_are_all_reported(tmp_path: Path
     write_tif(tmp_path / "c.tif", frame(bands=3))
     write_tif(tmp_path / "d.tif", frame(), descriptions=["x", "y"])
     rows = [(f"{name}.tif", f"2024-01-0{day}") for day, name in enumerate("abcd", 1)]
-    with pytest.raises(SourceProblems) as error:
+    with pytest.raises(SourceProblemsError) as error:
         prepare(write_manifest(tmp_path / "m.csv", rows))
     assert [problem.what.split(",")[0] for problem in error.value.problems] == [
         "its data type is uint8",
@@ -147,7 +150,11 @@ def test_extents_that_differ_by_whole_pixels_are_padded_never_shifted(tmp_path: 
     store = converted(write_manifest(tmp_path / "m.csv", rows), tmp_path)
     assert store.grids[0].width == 11
     masks = [store.read_mask(t) for t in range(3)]
-    assert [(m[:, 0].all(), m[:, 10].all()) for m in masks if m is not None] == [(True, False), (True, True), (False, True)]
+    assert [(m[:, 0].all(), m[:, 10].all()) for m in masks if m is not None] == [
+        (True, False),
+        (True, True),
+        (False, True),
+    ]
     assert all(store.read(t)[0][mask != 0].min() == 1 for t, mask in enumerate(masks) if mask is not None)
 
 
@@ -181,7 +188,9 @@ def test_a_source_on_another_grid_is_refused_unless_resampling_is_asked_for(
 
 def test_a_warped_source_without_nodata_gets_a_mask_and_says_so_in_provenance(tmp_path: Path) -> None:
     write_tif(tmp_path / "a.tif", np.full((1, 20, 20), 5, "uint8"))
-    write_tif(tmp_path / "b.tif", np.full((1, 20, 20), 7, "uint8"), transform=(10.0, 0.0, 500043.0, 0.0, -10.0, 5000000.0))
+    write_tif(
+        tmp_path / "b.tif", np.full((1, 20, 20), 7, "uint8"), transform=(10.0, 0.0, 500043.0, 0.0, -10.0, 5000000.0)
+    )
     manifest = write_manifest(tmp_path / "m.csv", [("a.tif", "2021-01-01"), ("b.tif", "2021-01-02")])
     store = converted(manifest, tmp_path, resampling="nearest")
     mask = store.read_mask(1)
@@ -202,6 +211,26 @@ def test_a_warped_source_with_nodata_keeps_it(tmp_path: Path) -> None:
     store = converted(manifest, tmp_path, resampling="nearest")
     assert (store.nodata, store.has_mask) == (0, False)
     assert set(np.unique(store.read(1))) == {0, 7}
+
+
+def test_nodata_that_is_ignored_is_data_through_a_warp_too(tmp_path: Path) -> None:
+    data = np.full((1, 20, 20), 7, "uint8")
+    data[0, 10, 10] = 3
+    shifted = (10.0, 0.0, 500043.0, 0.0, -10.0, 5000000.0)
+    write_tif(tmp_path / "a.tif", np.full((1, 20, 20), 5, "uint8"))
+    write_tif(tmp_path / "b.tif", data, transform=shifted, nodata=3)
+    manifest = write_manifest(tmp_path / "m.csv", [("a.tif", "2021-01-01"), ("b.tif", "2021-01-02")])
+    store = converted(manifest, tmp_path, resampling="nearest", ignore_declared_nodata=True)
+    valid = store.read_valid(1)
+    assert (store.read(1)[valid] == 3).sum() == 1
+
+
+def test_several_nodata_values_are_not_blended_with_data(tmp_path: Path) -> None:
+    write_tif(tmp_path / "a.tif", frame())
+    write_tif(tmp_path / "b.tif", frame(), transform=(10.0, 0.0, 500043.0, 0.0, -10.0, 5000000.0), nodata=3)
+    manifest = write_manifest(tmp_path / "m.csv", [("a.tif", "2021-01-01"), ("b.tif", "2021-01-02")])
+    message = refused(manifest, tmp_path, resampling="bilinear", nodata=(9.0,))
+    assert "several nodata values (3, 9), and bilinear would blend them with data; use --resampling nearest" in message
 
 
 def test_a_target_grid_is_filled_at_whole_pixels_without_resampling(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from chronozarr_core.errors import ChronozarrError
 from gdal_tools.manifest import read_manifest, resolve_uri
-from gdal_tools.problems import SourceProblems
+from gdal_tools.problems import SourceProblemsError
 
 
 def csv(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -84,13 +84,13 @@ def test_what_a_manifest_gets_wrong_is_named_with_its_row(tmp_path: Path, text: 
 
 
 def test_every_bad_row_is_reported_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SourceProblems) as refused:
+    with pytest.raises(SourceProblemsError) as refused:
         read_manifest(csv(tmp_path, "uri,datetime\na,never\nb,2024-01-01\nc,soon\n"))
     assert [problem.where for problem in refused.value.problems] == ["m.csv row 2 (a)", "m.csv row 4 (c)"]
 
 
 def test_a_manifest_that_is_not_utf8_is_refused_with_the_byte(tmp_path: Path) -> None:
-    with pytest.raises(ChronozarrError, match="is not UTF-8 .byte 13 is 0xe9.: save it as UTF-8"):
+    with pytest.raises(ChronozarrError, match=r"is not UTF-8 .byte 13 is 0xe9.: save it as UTF-8"):
         read_manifest(csv(tmp_path, "uri,datetime\né.tif,2024-01-01\n", "latin-1"))
 
 
@@ -111,7 +111,7 @@ def test_a_json_manifest_of_another_form_is_refused(tmp_path: Path, text: str, e
 
 
 def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ChronozarrError, match="cannot read the manifest .*No such file"):
+    with pytest.raises(ChronozarrError, match=r"cannot read the manifest .*No such file"):
         read_manifest(tmp_path / "none.csv")
 
 

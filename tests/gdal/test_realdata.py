@@ -12,7 +12,7 @@ import pytest
 from chronozarr_core import EncodeOptions, open_store
 from chronozarr_core.validate import validate
 from gdal_tools.convert import convert, prepare
-from gdal_tools.problems import SourceProblems
+from gdal_tools.problems import SourceProblemsError
 from gdal_tools.rasters import raster_backend
 from gdal_tools.sources import SourceOptions
 from tests.gdal.builders import write_manifest
@@ -37,7 +37,7 @@ def modis_manifest(realdata: Path, tmp_path: Path) -> Path:
 
 def test_modis_in_a_sinusoidal_crs_is_refused_with_the_fix_and_then_warped(realdata: Path, tmp_path: Path) -> None:
     manifest = modis_manifest(realdata, tmp_path)
-    with pytest.raises(SourceProblems) as error:
+    with pytest.raises(SourceProblemsError) as error:
         prepare(manifest)
     assert len(error.value.problems) == 12
     assert "no EPSG code, which a store needs" in error.value.problems[0].what
@@ -69,7 +69,7 @@ def test_landsat_scenes_of_one_file_for_each_band_are_joined_and_warped_only_whe
     assert len(scenes) == 8
     rows = [row for scene in scenes for row in landsat_rows(scene, bands)]
     manifest = write_manifest(tmp_path / "m.csv", rows)
-    with pytest.raises(SourceProblems) as error:
+    with pytest.raises(SourceProblemsError) as error:
         prepare(manifest)
     offsets = [problem.what for problem in error.value.problems]
     assert len(offsets) == 28
@@ -89,7 +89,7 @@ def test_landsat_scenes_of_one_file_for_each_band_are_joined_and_warped_only_whe
 def test_a_panchromatic_band_on_a_finer_grid_is_refused(realdata: Path, tmp_path: Path) -> None:
     scene = sorted((realdata / "landsat8_ny").glob("LC08_L1TP_013032_*"))[0]
     manifest = write_manifest(tmp_path / "m.csv", landsat_rows(scene, ("B4", "B8")))
-    with pytest.raises(SourceProblems, match="its pixels are"):
+    with pytest.raises(SourceProblemsError, match="its pixels are"):
         prepare(manifest)
 
 
@@ -117,7 +117,7 @@ def test_the_openeo_series_keeps_its_nodata_and_irregular_dates(realdata: Path, 
 def test_a_png_with_a_world_file_and_no_crs_is_converted_with_the_crs_given(realdata: Path, tmp_path: Path) -> None:
     path = next((realdata / "png").glob("*.png"))
     manifest = write_manifest(tmp_path / "m.csv", [(str(path), "2014-04-01")])
-    with pytest.raises(SourceProblems, match="it declares no CRS"):
+    with pytest.raises(SourceProblemsError, match="it declares no CRS"):
         prepare(manifest)
     convert(manifest, tmp_path / "store", SourceOptions(crs="EPSG:3857"))
     assert validate(tmp_path / "store") == []
@@ -129,7 +129,7 @@ def test_a_png_with_a_world_file_and_no_crs_is_converted_with_the_crs_given(real
 
 def test_two_files_of_one_date_are_refused(realdata: Path, tmp_path: Path) -> None:
     rows = [(str(path), path.stem[:8]) for path in sorted((realdata / "series_mapserver").glob("*.tif"))]
-    with pytest.raises(SourceProblems) as error:
+    with pytest.raises(SourceProblemsError) as error:
         convert(write_manifest(tmp_path / "m.csv", rows), tmp_path / "store")
     assert len(error.value.problems) == 2
 
@@ -138,14 +138,17 @@ def test_mixed_crs_a_rotated_raster_and_a_raster_without_georeference_are_all_re
     realdata: Path, tmp_path: Path
 ) -> None:
     crs = realdata / "crs"
-    rows = [(str(crs / "utmsmall_topleft_26711.tif"), "2024-01-01"), (str(crs / "utmsmall_topright_32611.tif"), "2024-01-02")]
-    with pytest.raises(SourceProblems, match=r"its CRS is EPSG:32611, and the grid's EPSG:26711"):
+    rows = [
+        (str(crs / "utmsmall_topleft_26711.tif"), "2024-01-01"),
+        (str(crs / "utmsmall_topright_32611.tif"), "2024-01-02"),
+    ]
+    with pytest.raises(SourceProblemsError, match=r"its CRS is EPSG:32611, and the grid's EPSG:26711"):
         prepare(write_manifest(tmp_path / "m.csv", rows))
     odd = [(str(realdata / "odd" / "float_nan.tif"), "2024-01-01")]
-    with pytest.raises(SourceProblems, match="it declares no CRS"):
+    with pytest.raises(SourceProblemsError, match="it declares no CRS"):
         prepare(write_manifest(tmp_path / "o.csv", odd))
     rotated = [(str(realdata / "odd" / "rotated.tif"), "2024-01-01")]
-    with pytest.raises(SourceProblems, match="rotated"):
+    with pytest.raises(SourceProblemsError, match="rotated"):
         prepare(write_manifest(tmp_path / "r.csv", rotated), SourceOptions(crs="EPSG:32631"))
 
 
@@ -168,6 +171,6 @@ def test_an_internal_one_bit_mask_becomes_the_mask(realdata: Path, tmp_path: Pat
 def test_a_class_map_keeps_its_indices_and_the_notes_warn_of_block_means(realdata: Path, tmp_path: Path) -> None:
     path = realdata / "geotiff" / "lc.tif"
     manifest = write_manifest(tmp_path / "m.csv", [(str(path), "2011-01-01")])
-    assert any("colour table hold classes" in note for note in prepare(manifest).notes)
+    assert any("colour table says" in note for note in prepare(manifest).notes)
     convert(manifest, tmp_path / "store")
     assert np.array_equal(open_store(tmp_path / "store").read(0), pixels(path))
