@@ -1,5 +1,6 @@
 """chronozarr v0.2: an open Zarr v3 layout for raster time series. Encode, read and validate stores."""
 
+from chronozarr_core.arrays import ArraySeries
 from chronozarr_core.chunks import Compression
 from chronozarr_core.encode import EncodeResult, encode, encode_series
 from chronozarr_core.errors import (
@@ -9,7 +10,7 @@ from chronozarr_core.errors import (
     StoreNotFoundError,
     UnsupportedStoreError,
 )
-from chronozarr_core.frames import ArraySeries, FrameSeries, Strip
+from chronozarr_core.frames import FrameSeries, Strip
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.model import Band, Level, Provenance, StoreMetadata, TemporalEncoding
 from chronozarr_core.plan import EncodeOptions

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from chronozarr_core.arrays import as_series
 from chronozarr_core.chunks import Compression, encode_strings
 from chronozarr_core.dtypes import Nodata
 from chronozarr_core.errors import ChronozarrError
-from chronozarr_core.frames import FrameSeries, as_series
+from chronozarr_core.frames import FrameSeries
 from chronozarr_core.groups import CellWriter, GroupResult, GroupRun
 from chronozarr_core.instants import as_instants
 from chronozarr_core.layout import COORDINATE_COMPRESSION, ROOT, Layout, node_key

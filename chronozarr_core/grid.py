@@ -13,6 +13,9 @@ from chronozarr_core.errors import ChronozarrError, SelectionError
 Transform = tuple[float, float, float, float, float, float]
 """``(a, b, c, d, e, f)``: x = a*col + b*row + c, y = d*col + e*row + f for pixel corners (§3.3)."""
 
+GRID_TOLERANCE = 1e-3
+"""Pixels by which coordinates may miss a regular grid and still mean it."""
+
 
 @dataclass(frozen=True)
 class RasterGrid:

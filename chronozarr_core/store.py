@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
-from threading import Lock, local
+from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from chronozarr_core.cache import ChunkCache
 from chronozarr_core.chunks import ChunkFormat
 from chronozarr_core.dtypes import DTYPES, Nodata
 from chronozarr_core.errors import CorruptStoreError, SelectionError, StoreNotFoundError, UnsupportedStoreError
@@ -26,6 +26,7 @@ from chronozarr_core.model import Band, Json, Level, Provenance, StoreMetadata
 from chronozarr_core.plan import default_workers
 from chronozarr_core.storage import LocalStorage, Storage, read_json
 from chronozarr_core.temporal import reconstruct
+from chronozarr_core.windows import Piece, Window
 
 if TYPE_CHECKING:
     import xarray
@@ -79,7 +80,7 @@ class ChronoStore:
         self._consolidated: Json = _object(_object(root, "consolidated_metadata", ROOT), "metadata", ROOT)
         self.times: Instants = as_instants(list(self.metadata.times))
         self._arrays: dict[str, ChunkFormat] = {}
-        self._anchors = _ChunkCache(ANCHOR_CACHE_BYTES)
+        self._anchors = ChunkCache(ANCHOR_CACHE_BYTES)
         self._local = local()
 
     @property
@@ -179,7 +180,7 @@ class ChronoStore:
             A chunk does not decode; the message names its key.
         """
         t, lod = self._timestep(t), self._lod(lod)
-        window = _Window(self.grids[lod], rows, cols)
+        window = Window(self.grids[lod], rows, cols)
         out = np.empty((len(self.bands), *window.shape), self._data(lod).dtype)
         self._each(partial(self._fill_data, out, t, lod), window.pieces(self.chunk_size))
         return out
@@ -324,7 +325,7 @@ class ChronoStore:
             self._arrays[path] = chunks
         return self._arrays[path]
 
-    def _fill_data(self, out: NDArray[Any], t: int, lod: int, piece: _Piece) -> None:
+    def _fill_data(self, out: NDArray[Any], t: int, lod: int, piece: Piece) -> None:
         chunks = self._data(lod)
         target = out[:, piece.out_rows, piece.out_cols]
         anchor = self.metadata.temporal.delta_reference.get(t) if self.metadata.temporal.is_star_delta else None
@@ -336,7 +337,7 @@ class ChronoStore:
             true = self._chunk(chunks, anchor, lod, piece, keep=True)
             reconstruct(part, true[0, :, piece.rows, piece.cols], out=target)
 
-    def _chunk(self, chunks: ChunkFormat, t: int, lod: int, piece: _Piece, keep: bool) -> NDArray[Any]:
+    def _chunk(self, chunks: ChunkFormat, t: int, lod: int, piece: Piece, keep: bool) -> NDArray[Any]:
         key = data_key(self.levels[lod].path, self.metadata.variable, t, piece.row, piece.col)
         cached = self._anchors.get(key)
         if cached is None:
@@ -357,11 +358,11 @@ class ChronoStore:
         if name is None:
             return None
         t, lod = self._timestep(t), self._lod(lod)
-        window = _Window(self.grids[lod], rows, cols)
+        window = Window(self.grids[lod], rows, cols)
         out = np.empty(window.shape, np.uint8)
         chunks = self._plane(lod, name)
 
-        def fill(piece: _Piece) -> None:
+        def fill(piece: Piece) -> None:
             key = plane_key(self.levels[lod].path, name, t, piece.row, piece.col)
             decoded = chunks.decode(self._storage.get(key), f"{self.location}/{key}")
             out[piece.out_rows, piece.out_cols] = decoded[0, piece.rows, piece.cols]
@@ -369,7 +370,7 @@ class ChronoStore:
         self._each(fill, window.pieces(self.chunk_size))
         return out
 
-    def _each(self, fill: Any, pieces: Iterator[_Piece]) -> None:
+    def _each(self, fill: Any, pieces: Iterator[Piece]) -> None:
         todo = list(pieces)
         if len(todo) == 1:
             fill(todo[0])
@@ -448,71 +449,6 @@ def read_metadata(attributes: Json, location: str) -> StoreMetadata:
             f"{location} has temporal encoding {metadata.temporal.encoding!r}: expected 'none' or 'star-delta' (§4.1)"
         )
     return metadata
-
-
-class _Piece(NamedTuple):
-    """The part of a window that lies in one cell."""
-
-    row: int
-    col: int
-    rows: slice
-    cols: slice
-    out_rows: slice
-    out_cols: slice
-
-
-class _Window:
-    """Rows and columns of a level, cut into the cells they touch."""
-
-    def __init__(self, grid: RasterGrid, rows: slice, cols: slice) -> None:
-        self._rows = _bounds("rows", rows, grid.height)
-        self._cols = _bounds("cols", cols, grid.width)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._rows[1] - self._rows[0], self._cols[1] - self._cols[0]
-
-    def pieces(self, size: int) -> Iterator[_Piece]:
-        for row, rows, out_rows in _cuts(*self._rows, size):
-            for col, cols, out_cols in _cuts(*self._cols, size):
-                yield _Piece(row, col, rows, cols, out_rows, out_cols)
-
-
-def _bounds(name: str, part: slice, length: int) -> tuple[int, int]:
-    start, stop, step = part.indices(length)
-    if step != 1:
-        raise SelectionError(f"{name} has step {step}: windows are read at step 1; take a coarser level instead")
-    return start, max(start, stop)
-
-
-def _cuts(start: int, stop: int, size: int) -> Iterator[tuple[int, slice, slice]]:
-    """For each cell: its number, the slice inside it and the slice of the output."""
-    for cell in range(start // size, -(-stop // size)):
-        low, high = max(start, cell * size), min(stop, (cell + 1) * size)
-        yield cell, slice(low - cell * size, high - cell * size), slice(low - start, high - start)
-
-
-class _ChunkCache:
-    """Decoded anchor chunks, the least recently used dropped first."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self._nbytes = limit, 0
-        self._chunks: OrderedDict[str, NDArray[Any]] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: str) -> NDArray[Any] | None:
-        with self._lock:
-            if key in self._chunks:
-                self._chunks.move_to_end(key)
-            return self._chunks.get(key)
-
-    def put(self, key: str, chunk: NDArray[Any]) -> None:
-        with self._lock:
-            if key not in self._chunks:
-                self._chunks[key] = chunk
-                self._nbytes += chunk.nbytes
-            while self._nbytes > self._limit and len(self._chunks) > 1:
-                self._nbytes -= self._chunks.popitem(last=False)[1].nbytes
 
 
 class StoreSeries:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from chronozarr_core.arrays import as_series
 from chronozarr_core.errors import ChronozarrError
-from chronozarr_core.frames import FrameSeries, as_series
+from chronozarr_core.frames import FrameSeries
 from chronozarr_core.model import Band
 from chronozarr_core.storage import LocalStorage, read_json
 from chronozarr_core.store import StoreSeries, open_store

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from chronozarr_core.frames import GRID_TOLERANCE
-from chronozarr_core.grid import RasterGrid, Transform
+from chronozarr_core.grid import GRID_TOLERANCE, RasterGrid, Transform
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from chronozarr_core import encode, open_store
+from tests.core.builders import closed_folder
 from tests.gdal.builders import CRS, TRANSFORM, frame, write_manifest, write_series, write_tif
 
 
@@ -127,12 +127,7 @@ main(sys.argv[1:], prog_name="chronozarr")
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     manifest, _ = write_series(tmp_path)
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    closed.chmod(0o555)
-    for path in (tmp_path, *tmp_path.parents):
-        if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077 == 0:
-            path.chmod(0o755)
+    closed = closed_folder(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, "convert", manifest, closed / "store"],
         capture_output=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,14 @@ class CountingStorage(LocalStorage):
         if "/c/" in key:
             self.chunks.append(key)
         return super().get(key)
+
+
+def closed_folder(tmp_path: Path) -> Path:
+    """A folder that everybody may read and, but for the superuser, nobody may write."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    folder.chmod(0o555)
+    for parent in folder.parents:
+        if parent.stat().st_uid == os.getuid() and parent.stat().st_mode & 0o077 == 0:
+            parent.chmod(0o755)
+    return folder

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from chronozarr_core import ArraySeries, Band, ChronozarrError, EncodeOptions, StorageError, encode, encode_series
-from tests.core.builders import CRS, TRANSFORM, grid_of, noise, series_of
+from tests.core.builders import CRS, TRANSFORM, closed_folder, grid_of, noise, series_of
 
 DATA = noise((3, 2, 6, 5))
 TIMES = ["2024-01-01", "2024-02-01", "2024-03-01"]
@@ -184,11 +184,7 @@ def test_a_file_in_the_partial_stores_place_is_refused_and_kept(tmp_path: Path) 
 
 def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     """In a child without privileges, since the superuser may write anywhere."""
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0o555)
-    for parent in folder.parents:
-        if parent.is_relative_to(tmp_path.parent.parent):
-            parent.chmod(parent.stat().st_mode | 0o055)
+    folder = closed_folder(tmp_path)
     message = _run(
         f"""
         series = series_of(noise((1, 1, 4, 4)))
