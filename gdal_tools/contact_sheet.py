@@ -96,7 +96,7 @@ def make_panel(
 
 def describe(store: ChronoStore) -> str:
     """One line: data type, bands, CRS, encoding, validity."""
-    missing = "mask" if store.has_mask else "no nodata" if store.nodata is None else f"nodata {store.nodata:g}"
+    missing = "mask" if store.has_mask else "no nodata" if store.nodata is None else f"nodata {store.nodata:.12g}"
     bands = ", ".join(store.metadata.band_names[:6]) + (", ..." if len(store.bands) > 6 else "")
     encoding = store.metadata.temporal.encoding
     return f"{store.dtype.name}  |  {bands}  |  {store.crs}  |  {len(store.times)} dates  |  {encoding}  |  {missing}"
@@ -205,7 +205,7 @@ def _date(store: ChronoStore, t: int) -> str:
 def _level_lines(store: ChronoStore, lod: int) -> Iterator[str]:
     level = store.levels[lod]
     yield f"level {level.path}"
-    yield f"resolution {level.resolution:g}"
+    yield f"resolution {level.resolution:.12g}"
     yield f"{level.shape[3]} x {level.shape[2]} pixels"
 
 

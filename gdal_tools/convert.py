@@ -196,7 +196,7 @@ def _provenance(manifest: Manifest, warped: int, options: SourceOptions, grid: R
     return Provenance(
         sources=(manifest.path.name,),
         composite="one source for each timestep",
-        notes=f"{warped} sources resampled ({options.resampling}) to {grid.crs}, {grid.resolution:g} units a pixel",
+        notes=f"{warped} sources resampled ({options.resampling}) to {grid.crs}, {grid.resolution:.12g} units a pixel",
     )
 
 

@@ -37,8 +37,8 @@ def _silent_sources(sources: Sequence[Source]) -> Iterator[str]:
         who = (
             f"{silent[0].where} declares" if len(silent) == 1 else f"{len(silent)} sources ({silent[0].where}) declare"
         )
-        values = ", ".join(f"{value:g}" for value in declared)
-        yield f"{who} no nodata while others declare {values}: it is data there; if not, add --nodata {declared[0]:g}"
+        values = ", ".join(f"{value:.12g}" for value in declared)
+        yield f"{who} no nodata while others declare {values}: data there; if not, add --nodata {declared[0]:.12g}"
 
 
 def _declared(sources: Sequence[Source]) -> set[float]:

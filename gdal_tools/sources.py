@@ -65,7 +65,7 @@ def _check_bounds(bounds: Bounds, crs: str | None) -> None:
         raise ChronozarrError("--bounds is in the units of a CRS: give --crs too")
     if not (west < east and south < north):
         raise ChronozarrError(
-            f"bounds {west:g},{south:g},{east:g},{north:g} are empty: expected west,south,east,north with "
+            f"bounds {west:.12g},{south:.12g},{east:.12g},{north:.12g} are empty: expected west,south,east,north with "
             "west < east and south < north"
         )
 

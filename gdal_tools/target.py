@@ -53,7 +53,7 @@ def grid_problems(
         if placed is None and options.resampling is None:
             yield _mismatch(source, grid.crs, grid, sources[0].where)
         elif placed is None and options.resampling not in PICKING and len(source.missing_values) > 1:
-            listed = ", ".join(f"{value:g}" for value in sorted(source.missing_values))
+            listed = ", ".join(f"{value:.12g}" for value in sorted(source.missing_values))
             yield Problem(
                 source.where,
                 f"it has several nodata values ({listed}), and {options.resampling} would blend them with data",
@@ -68,7 +68,7 @@ def _mismatch(source: Source, crs: str | None, grid: RasterGrid | None, first: s
         return Problem(source.where, _other_frame(source, crs, first), WARP_IT)
     (a, _, c, _, e, f), (ta, _, tc, _, te, tf) = own.transform, grid.transform
     if not (math.isclose(a, ta, rel_tol=1e-6) and math.isclose(e, te, rel_tol=1e-6)):
-        what = f"its pixels are {a:g} x {-e:g}, those of {first} {ta:g} x {-te:g}"
+        what = f"its pixels are {a:.9g} x {-e:.9g}, those of {first} {ta:.9g} x {-te:.9g}"
     else:
         what = f"its pixels lie {(c - tc) / ta % 1:.3g} columns and {(f - tf) / te % 1:.3g} rows off those of {first}"
     return Problem(source.where, what, WARP_IT)

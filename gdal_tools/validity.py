@@ -34,7 +34,7 @@ def decide_validity(sources: Sequence[Source], options: SourceOptions, complete:
         return Validity(None, False, "no nodata and no mask: every pixel is valid")
     only = next(iter(missing)) if len(missing) == 1 else ()
     if not planes and len(only) == 1 and math.isfinite(only[0]):
-        return Validity(_number(only[0], sources[0]), False, f"nodata {only[0]:g}, in every band of every source")
+        return Validity(_number(only[0], sources[0]), False, f"nodata {only[0]:.12g}, in every band of every source")
     given = [value for value in options.nodata if math.isfinite(value)]
     nodata = _number(given[0], sources[0]) if len(given) == 1 and not planes else None
     return Validity(nodata, True, f"a mask: {_why(planes, missing)}")
@@ -56,7 +56,7 @@ def _why(planes: Sequence[Source], missing: set[tuple[float, ...]]) -> str:
 
 
 def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values) or "none"
+    return ", ".join(f"{value:.12g}" for value in values) or "none"
 
 
 def valid_pixels(

@@ -75,7 +75,7 @@ RESUME_HINT = "interrupted: continue with the same command and --resume, or remo
 def convert_command(
     source: Path, out: Path, nodata: tuple[str, ...], resume: bool, dry_run: bool, quiet: bool, **values: Any
 ) -> None:
-    r"""Convert the rasters that SOURCE lists into a chronozarr store at OUT.
+    """Convert the rasters that SOURCE lists into a chronozarr store at OUT.
 
     SOURCE is a manifest: CSV with the columns uri,datetime[,bands], or JSON with "items" of the same members and
     optional "bounds". Relative uris are relative to the manifest; rows come in any order. Several rows may share a
@@ -96,7 +96,7 @@ def convert_command(
 
     Files on one lattice that cover different extents are padded to their union. Every file is checked before anything
     is written, and all problems are listed together.
-    """
+    """  # noqa: D301  # click keeps the line breaks of a paragraph that begins with a backspace
     names = ("crs", "transform", "shape", "bounds", "resampling")
     missing, ignore = _parse_nodata(nodata)
     chosen = {name: values.pop(name) for name in names}
@@ -189,7 +189,10 @@ def _what(conversion: Conversion) -> Iterator[tuple[str, str]]:
     """What a dry run says of the data."""
     series, grid, times = conversion.series, conversion.series.grid, conversion.series.times
     a, _, c, _, e, f = grid.transform
-    yield "grid", f"{grid.crs}, {grid.height} x {grid.width} pixels of {a:g} x {-e:g}, upper left corner ({c:g}, {f:g})"
+    yield (
+        "grid",
+        f"{grid.crs}, {grid.height} x {grid.width} pixels of {a:.9g} x {-e:.9g}, corner ({c:.12g}, {f:.12g})",
+    )
     yield "times", f"{len(times)}, {format_instant(times[0])} to {format_instant(times[-1])}"
     yield "data", f"{len(series.bands)} bands of {series.dtype.name}"
     for band in series.bands:

@@ -66,7 +66,7 @@ def table(store: ChronoStore) -> list[str]:
         ("store", store.location),
         ("version", f"chronozarr {metadata.spec_version}"),
         ("crs", metadata.crs),
-        ("bounds", ", ".join(f"{edge:g}" for edge in grid.bbox)),
+        ("bounds", ", ".join(f"{edge:.12g}" for edge in grid.bbox)),
         ("times", f"{len(metadata.times)}, {metadata.times[0]} to {metadata.times[-1]}"),
         ("data", f"{store.dtype.name}, nodata {metadata.nodata if metadata.nodata is not None else 'none'}"),
         ("planes", ", ".join(extras) or "none"),
@@ -80,7 +80,7 @@ def table(store: ChronoStore) -> list[str]:
         for band in store.bands
     ])]  # fmt: skip
     lines += ["", *_columns(("level", "height", "width", "resolution", "cells"), [
-        (level.path, str(level.shape[2]), str(level.shape[3]), f"{level.resolution:g}",
+        (level.path, str(level.shape[2]), str(level.shape[3]), f"{level.resolution:.12g}",
          f"{level.grid[0]} x {level.grid[1]} of {store.chunk_size}")
         for level in store.levels
     ])]  # fmt: skip

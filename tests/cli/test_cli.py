@@ -186,3 +186,9 @@ def test_help_of_every_command_says_what_it_does() -> None:
         done = chronozarr(command, "--help")
         assert done.returncode == 0
         assert len(done.stdout.split("\n\n")) > 2
+
+
+def test_tables_in_the_help_keep_their_lines() -> None:
+    lines = chronozarr("convert", "--help").stdout.splitlines()
+    assert any(line.startswith("    mask      an alpha band or internal mask") for line in lines)
+    assert not any("\\b" in line for line in lines)

@@ -73,7 +73,10 @@ def test_landsat_scenes_of_one_file_for_each_band_are_joined_and_warped_only_whe
         prepare(manifest)
     offsets = [problem.what for problem in error.value.problems]
     assert len(offsets) == 28
-    assert all("its pixels are 3024.08 x 3031.56" in what or re.search(r"lie 0\.\d+ columns", what) for what in offsets)
+    assert all(
+        re.search(r"its pixels are 3024\.08\d* x 3031\.5", what) or re.search(r"lie 0\.\d+ columns", what)
+        for what in offsets
+    )
     convert(manifest, tmp_path / "store", SourceOptions(resampling="nearest"), EncodeOptions(chunk_size=64))
     assert validate(tmp_path / "store") == []
     store = open_store(tmp_path / "store")
