@@ -23,7 +23,7 @@ def frame(t: int, size: int) -> NDArray[np.uint16]:
     y, x = np.mgrid[0:size, 0:size].astype(np.float32) / 300
     season = 1 + 0.05 * np.sin(t)
     field = [1500 + 800 * np.sin(x + band) + 600 * np.cos(1.5 * y - band) for band in range(BANDS)]
-    noise = rng.normal(0, 6, (BANDS, size, size)).astype(np.float32)
+    noise = rng.normal(0, 2, (BANDS, size, size)).astype(np.float32)
     return (np.stack(field) * season + noise).clip(1, 10000).astype(np.uint16)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import resource
+import contextlib
+import io
+import runpy
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+from meter import measure
 
 
 def task(case: str, folder: Path, encoding: str):  # type: ignore[no-untyped-def]
@@ -33,31 +34,31 @@ def task(case: str, folder: Path, encoding: str):  # type: ignore[no-untyped-def
             },
         )
         return lambda: chronozarr.encode(array, out, crs="EPSG:32631", encoding=encoding)
-    command = [str(Path(sys.executable).parent / "chronozarr")]
+    command = str(Path(sys.executable).parent / "chronozarr")
     if case == "convert":
-        return lambda: _run([*command, "convert", folder / "manifest.csv", out, "--encoding", encoding])
+        return lambda: _run(command, "convert", folder / "manifest.csv", out, "--encoding", encoding)
     if case == "export-cog":
-        return lambda: _run([*command, "export-cog", store, out])
+        return lambda: _run(command, "export-cog", store, out)
     opened = chronozarr.open_store(store)
     return lambda: [opened.read(t=t).shape for t in range(len(opened.times))]
 
 
-def _run(command: list[object]) -> None:
-    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _run(command: str, *arguments: object) -> None:
+    """The package's own command, in this process."""
+    sys.argv = [str(word) for word in (command, *arguments)]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            runpy.run_path(command, run_name="__main__")
+        except SystemExit as end:
+            if end.code:
+                raise
 
 
 def main(case: str, folder: str, encoding: str) -> None:
     """Run one task on a fresh output and print its figures."""
     shutil.rmtree(Path(folder) / "out", ignore_errors=True)
     shutil.rmtree(Path(folder) / "out.convert-work", ignore_errors=True)
-    run = task(case, Path(folder), encoding)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    run()
-    seconds = time.perf_counter() - start
-    who = resource.RUSAGE_CHILDREN if case in ("convert", "export-cog") else resource.RUSAGE_SELF
-    peak = resource.getrusage(who).ru_maxrss - (0 if who == resource.RUSAGE_CHILDREN else before)
-    print(json.dumps({"seconds": seconds, "peak_mb": peak / 1024}))
+    measure(task(case, Path(folder), encoding))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import json
-import resource
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +16,7 @@ import numpy as np
 from numcodecs import Zstd
 
 from benchmarks.data import CRS, TRANSFORM, dates
+from benchmarks.meter import measure
 
 Task = Callable[[], Any]
 
@@ -80,20 +78,11 @@ def _everywhere(function: Callable[[Any], Any], items: Any) -> None:
         list(pool.map(function, items))
 
 
-def measure(task: Task) -> dict[str, float]:
-    """Wall seconds, and how much the peak of resident memory rose, in MB."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    task()
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
-
-
 def main(case: str, who: str, folder: str, encoding: str) -> None:
     """Run one task on a fresh output and print its figures."""
     shutil.rmtree(Path(folder) / "out", ignore_errors=True)
     task = {"ours": ours, "floor": floor}[who](case, Path(folder), encoding)
-    print(json.dumps(measure(task)))
+    measure(task)
 
 
 if __name__ == "__main__":

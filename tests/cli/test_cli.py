@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +196,23 @@ def test_tables_in_the_help_keep_their_lines() -> None:
     lines = chronozarr("convert", "--help").stdout.splitlines()
     assert any(line.startswith("    mask      an alpha band or internal mask") for line in lines)
     assert not any("\\b" in line for line in lines)
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    manifest, _ = write_series(tmp_path)
+    assert chronozarr("convert", manifest, tmp_path / "a").stderr == ""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(ours, (40, 100))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gdal_tools.cli", "convert", manifest, tmp_path / "b"], stderr=theirs, stdout=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"checking" in shown
+    assert b"encoding" in shown
+    assert b"wrote" in shown
