@@ -1,7 +1,8 @@
-"""The benchmark's input: a smooth field that drifts from month to month, plus noise, as COGs and as an array."""
+"""The benchmark's input: a correlated field that changes with the season, plus noise, as COGs and as an array."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,20 @@ def dates(n_time: int) -> list[str]:
     return [f"{2020 + month // 12}-{month % 12 + 1:02}-01" for month in range(n_time)]
 
 
+@lru_cache(maxsize=1)
+def field(size: int) -> NDArray[np.float64]:
+    """The ground: four bands of random texture correlated over two pixels, as fields and forests are."""
+    frequency = np.fft.fftfreq(size)
+    smooth = np.exp(-2 * (np.pi * 2) ** 2 * (frequency[:, None] ** 2 + frequency[None] ** 2))
+    texture = np.random.default_rng(0).normal(size=(BANDS, size, size))
+    correlated = np.fft.ifft2(np.fft.fft2(texture) * smooth).real
+    return 3000 + 800 * correlated / correlated.std()
+
+
 def frame(t: int, size: int) -> NDArray[np.uint16]:
-    """Four bands of one month, shape (4, size, size)."""
-    rng = np.random.default_rng(t)
-    y, x = np.mgrid[0:size, 0:size].astype(np.float32) / 300
-    season = 1 + 0.05 * np.sin(t)
-    field = [1500 + 800 * np.sin(x + band) + 600 * np.cos(1.5 * y - band) for band in range(BANDS)]
-    noise = rng.normal(0, 2, (BANDS, size, size)).astype(np.float32)
-    return (np.stack(field) * season + noise).clip(1, 10000).astype(np.uint16)
+    """Four bands of one month, shape (4, size, size): the ground in its season, and noise."""
+    noise = np.random.default_rng(t + 1).normal(0, 20, (BANDS, size, size))
+    return (field(size) * (1 + 0.05 * np.sin(t)) + noise).clip(1, 10000).astype(np.uint16)
 
 
 def make(folder: Path, n_time: int, size: int) -> Path:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -42,35 +42,23 @@ def ours(case: str, folder: Path, encoding: str) -> Task:
 
 
 def floor(case: str, folder: Path, encoding: str) -> Task:
-    """The same chunks through numcodecs and plain files, and nothing else; for export there is no such floor."""
-    del encoding
+    """The chunks of this project's store of the case through numcodecs and plain files, and nothing else."""
     codec, out = Zstd(level=5), folder / "out"
-    if case in ("encode", "convert"):
-        chunks = list(_chunks(np.load(folder / "array.npy", mmap_mode="r")))
-        out.mkdir()
+    if case == "read":
+        files = chunk_files(folder / f"store-{encoding}" / "0")
+        return lambda: _everywhere(lambda path: len(memoryview(codec.decode(path.read_bytes()))), files)
+    chunks = [codec.decode(path.read_bytes()) for path in chunk_files(folder / f"store-{encoding}")]
+    out.mkdir()
 
-        def write(number: int) -> None:
-            (out / str(number)).write_bytes(codec.encode(chunks[number]))
+    def write(number: int) -> None:
+        (out / str(number)).write_bytes(codec.encode(chunks[number]))
 
-        return lambda: _everywhere(write, range(len(chunks)))
-    files = sorted((folder / "store-none" / "0" / "data" / "c").rglob("*"))
-    buffers = [path for path in files if path.is_file()]
-    return lambda: _everywhere(lambda path: len(memoryview(codec.decode(path.read_bytes()))), buffers)
+    return lambda: _everywhere(write, range(len(chunks)))
 
 
-def _chunks(array: Any, size: int = 512) -> Iterator[Any]:
-    """Every chunk of every level; the coarser levels are stood in for by decimation, whose bytes are alike."""
-    while True:
-        for frame in array:
-            for row in range(0, frame.shape[1], size):
-                for col in range(0, frame.shape[2], size):
-                    cell = np.zeros((frame.shape[0], size, size), array.dtype)
-                    part = frame[:, row : row + size, col : col + size]
-                    cell[:, : part.shape[1], : part.shape[2]] = part
-                    yield cell
-        if max(array.shape[2:]) <= size:
-            return
-        array = array[:, :, ::2, ::2]
+def chunk_files(folder: Path) -> list[Path]:
+    """The objects of the data arrays below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and "data/c/" in path.as_posix())
 
 
 def _everywhere(function: Callable[[Any], Any], items: Any) -> None:

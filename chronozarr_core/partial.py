@@ -24,10 +24,14 @@ PLAN_KEY = f"{JOURNAL}/plan.json"
 
 def check_output(out: Path) -> None:
     """Raise unless a store may be written at ``out``: it is absent or an empty folder, in a folder that exists."""
-    if out.is_dir():
-        if any(out.iterdir()):
-            raise ChronozarrError(f"{out} exists and is not empty: choose another path, or remove it first")
-    elif out.exists() or out.is_symlink():
+    try:
+        taken = out.is_dir() and any(out.iterdir())
+        is_file = not out.is_dir() and (out.exists() or out.is_symlink())
+    except OSError as error:
+        raise StorageError(f"cannot look at {out}: {error.strerror}") from error
+    if taken:
+        raise ChronozarrError(f"{out} exists and is not empty: choose another path, or remove it first")
+    if is_file:
         raise ChronozarrError(f"{out} is a file: a store is a folder; choose another path")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from chronozarr_core import encode, open_store
+from tests.conftest import require
 from tests.core.builders import closed_folder
 from tests.gdal.builders import CRS, TRANSFORM, frame, write_manifest, write_series, write_tif
 
@@ -155,8 +156,8 @@ def test_encode_writes_a_store_again_with_other_options(tmp_path: Path) -> None:
 
 
 def test_encode_reads_a_packed_netcdf_variable_without_unpacking_it(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("netCDF4")
+    xarray = require("xarray")
+    require("netCDF4")
     data = np.arange(2 * 1 * 5 * 6, dtype="int16").reshape(2, 1, 5, 6)
     array = xarray.DataArray(
         data,
