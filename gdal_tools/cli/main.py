@@ -25,6 +25,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except ChronozarrError as error:
             _fail(str(error))
+        except BrokenPipeError:
+            raise  # the reader of a pipe has gone, which click ends quietly
         except OSError as error:
             _fail(f"{error.filename or 'the system'}: {error.strerror or error}")
         except (click.ClickException, click.exceptions.Exit, click.Abort):

@@ -217,3 +217,14 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path: Path) -> Non
     assert b"checking" in shown
     assert b"encoding" in shown
     assert b"wrote" in shown
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    manifest, _ = write_series(tmp_path)
+    convert_ok(manifest, tmp_path / "store")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "gdal_tools.cli", "info", tmp_path / "store"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.stderr == ""
