@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +23,10 @@ from chronozarr_core.layout import COORDINATE_COMPRESSION, ROOT, Layout, node_ke
 from chronozarr_core.model import Band, Provenance, TemporalEncoding
 from chronozarr_core.partial import PartialStore
 from chronozarr_core.plan import EncodeOptions, Plan, default_workers, fingerprint, make_plan
+from chronozarr_core.progress import Progress
 from chronozarr_core.storage import to_json_bytes
 from chronozarr_core.temporal import DEFAULT_ANCHOR_INTERVAL, Group
 from chronozarr_core.volatility import volatility
-
-Progress = Callable[[int, int], None]
-"""Called with the strips of timesteps done and their total; may raise to stop the run."""
 
 
 @dataclass(frozen=True)

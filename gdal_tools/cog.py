@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from chronozarr_core.errors import ChronozarrError, SelectionError
 from chronozarr_core.instants import Instants, format_instant, parse_instant
 from chronozarr_core.model import Band
 from chronozarr_core.plan import default_workers
+from chronozarr_core.progress import Progress
 from chronozarr_core.storage import StorageError
 from chronozarr_core.store import ChronoStore
 from gdal_tools.rasters import GeoTiffWriter, RasterBackend, raster_backend
@@ -33,8 +34,6 @@ MOST_WORKERS = 4
 SMALLEST_TILE, TILE_UNIT, DEFAULT_TILE = 128, 16, 512
 _GDAL_TYPES = {"uint8": "Byte", "uint16": "UInt16", "int16": "Int16", "float32": "Float32"}
 _COLORS = {"red": "Red", "green": "Green", "blue": "Blue"}
-
-Progress = Callable[[int, int], None]
 
 
 def export_cogs(

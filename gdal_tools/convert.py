@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from chronozarr_core.encode import EncodeResult, Progress, encode_series
+from chronozarr_core.encode import EncodeResult, encode_series
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.model import Provenance
 from chronozarr_core.plan import EncodeOptions, Sample, sample_cells
+from chronozarr_core.progress import Progress
 from gdal_tools.bands import band_problems
 from gdal_tools.manifest import Manifest, read_manifest
 from gdal_tools.notes import notes_on
@@ -74,7 +75,7 @@ def convert(
 def prepare(
     manifest: str | os.PathLike[str],
     options: SourceOptions | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Conversion:
     """Inspect every source of a manifest and decide what the store will be. Reads headers only, writes nothing.
 
@@ -104,7 +105,7 @@ def _with_bounds(manifest: Manifest, options: SourceOptions) -> SourceOptions:
 
 
 def _inspect_all(
-    manifest: Manifest, options: SourceOptions, backend: RasterBackend, progress: Callable[[int, int], None] | None
+    manifest: Manifest, options: SourceOptions, backend: RasterBackend, progress: Progress | None
 ) -> list[list[Source]]:
     parts = [part for frame in manifest.frames for part in frame.parts]
     problems: list[Problem] = []

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chronozarr_core.crs import wkt2
-from chronozarr_core.encode import EncodeResult, Progress
+from chronozarr_core.encode import EncodeResult
 from chronozarr_core.errors import ChronozarrError
 from chronozarr_core.grid import RasterGrid
 from chronozarr_core.partial import check_output
 from chronozarr_core.plan import EncodeOptions, default_workers
+from chronozarr_core.progress import Progress
 from chronozarr_core.store import open_store
 from chronozarr_core.validate import Finding, validate
 from gdal_tools.cog import export_cogs

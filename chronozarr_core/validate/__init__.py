@@ -7,9 +7,10 @@ from pathlib import Path
 
 from chronozarr_core.errors import CorruptStoreError, StoreNotFoundError
 from chronozarr_core.layout import ROOT
+from chronozarr_core.progress import Progress
 from chronozarr_core.storage import LocalStorage, Storage, read_json
 from chronozarr_core.validate import array_rules, root_rules  # noqa: F401 - importing them registers their rules
-from chronozarr_core.validate.content import Progress, Walk
+from chronozarr_core.validate.content import Walk
 from chronozarr_core.validate.rules import RULES, Finding, Judge, Rule, UnknownError
 from chronozarr_core.validate.subject import Subject, each
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +17,7 @@ from chronozarr_core.frames import Strip
 from chronozarr_core.json_values import shown
 from chronozarr_core.layout import data_key, plane_key
 from chronozarr_core.plan import default_workers
+from chronozarr_core.progress import Progress
 from chronozarr_core.pyramid import PyramidBuilder
 from chronozarr_core.storage import StorageError
 from chronozarr_core.temporal import Group, absolute_difference_sum, groups, reconstruct
@@ -25,8 +26,6 @@ from chronozarr_core.validate.subject import ROLES, Subject
 from chronozarr_core.volatility import volatility
 
 _FLOAT32_ROUNDING = 1e-6
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

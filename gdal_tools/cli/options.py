@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from chronozarr_core.chunks import CODECS, Compression
 from chronozarr_core.plan import ENCODINGS, EncodeOptions, default_workers
+from chronozarr_core.progress import Progress
 from chronozarr_core.temporal import DEFAULT_ANCHOR_INTERVAL
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing b
 
 
 @contextmanager
-def progress_bar(label: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str, quiet: bool) -> Iterator[Progress]:
     """A bar on standard error, where that is a terminal; called with what is done and the total."""
     bar: Any = tqdm(desc=label, disable=True if quiet else None, leave=False, unit="step", dynamic_ncols=True)
 
